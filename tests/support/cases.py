@@ -63,6 +63,7 @@ class ScriptedTarget:
     conversation_problem = None
     remembers_turns = True
     sends_traceparent = False
+    origin = None
     retry_policy = RetryPolicy(max_retries=0)
     timeout_ms = None
     notices: tuple[str, ...] = ()

@@ -14,12 +14,13 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
-from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
+from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenHooks
 from eval_gate.engine.conversations import (
     BudgetUsedError,
     ConversationServices,
     LedConversation,
 )
+from eval_gate.engine.hooks import PreparationError, UnreachableAgentError
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
@@ -205,12 +206,12 @@ class TrialRunner:
         self, job: TrialJob, batch_response: Response | None, earlier_attempts: Sequence[TrialRecord] = ()
     ) -> TrialRecord:
         try:
-            if job.case.workspace is not None:
+            if job.case.workspace is not None or job.case.hooks.list_hooks():
                 # without a thread: cases that share a workspace get it in the order of their requests
                 self._shared.require_unchanged_programs(job.case)
             is_first = job.trial == len(earlier_attempts) == 0
             with nullcontext() if is_first else isolate_execution():
-                async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                async with self._shared.workspaces.open_workspace(job.case, job.trial, self._target) as workspace:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = max(job.trial + 1 - self._limits.trials, 0)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
@@ -218,17 +219,20 @@ class TrialRunner:
                     if job.case.conversation is not None:
                         return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
                     return await self._run_in_workspace(job, request, batch_response, workspace)
-        except (WorkspaceError, EvaluatorError) as error:
-            return replace(
+        except (PreparationError, EvaluatorError) as error:
+            record = replace(
                 self._build_record(job, 0.0),
                 error=truncate_middle(str(error), MAX_ERROR),
                 error_hint=error.hint if isinstance(error, EvaluatorError) else None,
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
+            if isinstance(error, UnreachableAgentError):
+                raise NoResponseError(record) from error
+            return record
 
     async def _run_in_workspace(
-        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenWorkspace | None
+        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenHooks | None
     ) -> TrialRecord:
         started = time.perf_counter()
         try:
@@ -238,7 +242,7 @@ class TrialRunner:
         return await self._score_response(job, response, workspace)
 
     async def _run_conversation(
-        self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, request: Request, workspace: OpenHooks | None, spent_usd: float
     ) -> TrialRecord:
         """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
         services = self._build_conversation_services(job, workspace, spent_usd)
@@ -257,7 +261,7 @@ class TrialRunner:
         return _require_contact(failed, error)
 
     def _build_conversation_services(
-        self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, workspace: OpenHooks | None, spent_usd: float
     ) -> ConversationServices:
         shared, target = self._shared, self._target
         player = shared.plan.judges.find_user(job.case)
@@ -285,7 +289,7 @@ class TrialRunner:
         self,
         job: TrialJob,
         response: Response,
-        workspace: OpenWorkspace | None,
+        workspace: OpenHooks | None,
         conversation: LedConversation | None = None,
     ) -> TrialRecord:
         """Score a response, or a conversation by the response that joins its turns, and build the record."""

@@ -148,9 +148,9 @@ SANDBOX_BYTES: Final = _WORKSPACES.add(
 )
 SANDBOX_ENTRIES: Final = _WORKSPACES.add("files and folders in it", 500, "entries")
 SANDBOX_LISTED: Final = _WORKSPACES.add("entries of a folder in a kept `tmp/`", 10_000, "entries")
-HOOK_PREPARATION_S: Final = _WORKSPACES.add("default time for a hook before AgentV cases", 60.0, "seconds")
+HOOK_PREPARATION_S: Final = _WORKSPACES.add("default time for a hook before cases", 60.0, "seconds")
 HOOK_CLEANUP_S: Final = _WORKSPACES.add("default time for a hook after them", 30.0, "seconds")
-"""Seconds for a hook of a workspace before, and after, cases, if it sets no limit: as in AgentV."""
+"""Seconds for a hook before, and after, cases, if it sets no limit: as in AgentV."""
 HOOK_BYTES: Final = _WORKSPACES.add("kept output of a hook", 64_000, "bytes")
 WORKSPACE_CHANGES: Final = _WORKSPACES.add(
     "changes in the workspace of an AgentV case, for graders", 1_000_000, "characters"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Meta
 
@@ -23,6 +23,10 @@ from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import as_text
 
 Settings = TypeVar("Settings", bound=TargetSettings)
+
+
+Origin: TypeAlias = tuple[str, Mapping[str, str]]
+"""Scheme, host and port of an HTTP target, and the headers of its requests, names in lower case, with secrets."""
 
 
 class Request(FrozenStruct):
@@ -215,6 +219,8 @@ class Target(Protocol):
     """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
     conversation_problem: str | None = "it has no way to go on with a conversation"
     """Why it cannot run cases with several turns, as the rest of a sentence; None where it can."""
+    origin: Origin | None = None
+    """Where requests of hooks with a path alone go; None if it has no address."""
     remembers_turns: bool = True
     """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again; False if
     every request repeats the whole conversation."""

@@ -10,9 +10,12 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
+    Tag,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -21,11 +24,13 @@ from pydantic_core import PydanticCustomError
 
 from eval_gate.errors import format_suggestion
 from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text, list_unknown_keys
-from eval_gate.model.case import SimulatedUser
+from eval_gate.model.case import SimulatedUser, WorkspaceHook
 from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURNS, USER_MESSAGES
 from eval_gate.model.specs.evaluator import ValueOperator
+from eval_gate.struct import replace
 from eval_gate.text.dotted_path import FIELD_PATTERN
 from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.urls import find_url_problem
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -33,6 +38,7 @@ _OPERATORS: Final[tuple[str, ...]] = get_args(ValueOperator)
 _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
+_HOOK_REQUEST: Final = r"^(GET|POST|PUT|PATCH|DELETE) (https?://[\w.-]+(:\d{1,5})?(/\S*)?|/\S*)$"
 
 
 class ParamAssertion(FileModel):
@@ -184,6 +190,56 @@ class ToolForgeUser(FileModel):
         return SimulatedUser(**fields | {"facts": tuple(self.facts)})
 
 
+class ToolForgeHook(FileModel):
+    """Command or request that prepares the agent, or cleans up after it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command: Annotated[
+        list[Text] | None,
+        BeforeValidator(lambda value: value.split() if isinstance(value, str) else value, Text | list[Text]),
+    ] = Field(default=None, min_length=1, description="Program with its arguments. A text is split at blanks.")
+    request: Annotated[str, Field(pattern=_HOOK_REQUEST)] | None = Field(
+        default=None, description="Method, and a URL or a path at the target's host, such as POST /test/reset."
+    )
+    headers: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]] = Field(
+        default_factory=dict, description="Headers of the request."
+    )
+    body: JsonValue = Field(default=None, description="JSON body of the request.")
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
+
+    @model_validator(mode="after")
+    def _require_one_kind(self) -> Self:
+        if (self.command is None) is (self.request is None):
+            raise ValueError("needs either `command` or `request`")
+        if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
+            raise ValueError(problem)
+        if self.command is not None and {"headers", "body"} & self.model_fields_set:
+            raise ValueError("`headers` and `body` are those of a `request`")
+        return self
+
+    def build(self, folder: str, place: str) -> WorkspaceHook:
+        """Build the hook, whose command runs in `folder`."""
+        timeout_ms = self.timeout_seconds and self.timeout_seconds * 1000
+        hook = WorkspaceHook(command=tuple(self.command or ()), cwd=folder, timeout_ms=timeout_ms, place=place)
+        return replace(hook, request=self.request or "", headers=self.headers, body=self.body)
+
+
+def _open_command(value: object) -> object:
+    """Convert a hook that is written as a text, or as a list of texts, to one with a command."""
+    words = value if isinstance(value, list) else [value]
+    return {"command": value} if words and all(isinstance(word, str) for word in words) else value
+
+
+_SomeHooks = Annotated[list[ToolForgeHook], Field(min_length=1), Tag("list[hook]")]
+Hooks = Annotated[
+    Annotated[ToolForgeHook, Tag("dict[hook]")] | _SomeHooks,
+    Discriminator(lambda value: "list[hook]" if isinstance(value, list) else "dict[hook]"),
+    BeforeValidator(_open_command, Text | list[Text] | ToolForgeHook | list[ToolForgeHook]),
+]
+"""One hook or a list of hooks, with tags that are removed from paths as those that pydantic gives."""
+
+
 def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
     """Build the JSON Schema of an object that has this key with such a value."""
     return {"required": [key], "properties": {key: schema}}
@@ -212,6 +268,12 @@ class ToolForgeCase(FileModel):
     expect: Expect | None = None
     stubs: dict[str, JsonValue] | None = Field(
         default=None, description="Stubbed tool results; their presence enables stub mode."
+    )
+    hooks_before: Hooks | None = Field(
+        default=None, alias="before", description="Prepares the agent before each execution of the case."
+    )
+    hooks_after: Hooks | None = Field(
+        default=None, alias="after", description="Cleans up after each execution of the case."
     )
     max_turns: Annotated[int, Field(ge=1)] | None = None
     rubric: Annotated[list[ToolForgeRubricDimension], Field(min_length=1)] | None = None
@@ -283,4 +345,8 @@ class Envelope(FileModel):
     """An eval file with metadata. A plain list of cases is the same with `metadata: null`."""
 
     metadata: ToolForgeMetadata | None = None
+    hooks_before: Hooks | None = Field(
+        default=None, alias="before", description="Prepares the agent once, before the first case."
+    )
+    hooks_after: Hooks | None = Field(default=None, alias="after", description="Cleans up once, at the end of the run.")
     cases: Annotated[list[ToolForgeCase], Field(min_length=1, max_length=CASES)]

@@ -77,6 +77,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._builder = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
         self._url = self._builder.url
+        self.origin = str(self._url.origin()), self._builder.headers
         # an agent on this machine may just have been started, by the step before
         usual_s = 30 if is_local_host(urlsplit(settings.url.open()).hostname or "") else 0
         self._wait_s = next(seconds for seconds in (wait_for, settings.wait_for, usual_s) if seconds is not None)
