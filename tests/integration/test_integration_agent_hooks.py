@@ -158,7 +158,7 @@ def test_hooks__stopped_by_a_signal__cleans_up_after_the_case_and_the_suite(tmp_
             await ok(exchange)
 
     with agent(hang) as running:
-        process = started(tmp_path, "--agent-endpoint", running.url)
+        process = started(tmp_path, "--agent-endpoint", running.url, "--concurrency", "2")
         wait_until(lambda: "a" in list_lines(running))
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=20)
