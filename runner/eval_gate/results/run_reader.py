@@ -98,20 +98,6 @@ def read_history(reference: str) -> History:
     return read_history_file(path)
 
 
-def read_history_up_to(reference: str, output_dir: Path) -> History:
-    """Read a history file, or the history that ends with a run or with a folder's newest run; empty before the first.
-
-    Raises GateError.
-    """
-    path = _to_path(reference)
-    if path == output_dir and not any(path.glob(RUN_GLOB)):
-        return EMPTY_HISTORY
-    if path.is_file() and not is_run_reference(reference):
-        return read_history_file(path)
-    baseline = find_baseline(reference, output_dir)
-    return baseline.own_history if isinstance(baseline, Baseline) else EMPTY_HISTORY
-
-
 def _find_named_baseline(
     reference: str | None, output_dir: Path, besides: str | None, chosen: Sequence[CaseSelection], target: str | None
 ) -> Baseline | NoBaseline:

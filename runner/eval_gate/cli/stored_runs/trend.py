@@ -31,16 +31,22 @@ def trend(
     Exit codes: 0 written, 2 usage error.
     """
     from eval_gate.analysis.trend.trend_page import TREND_FOLDER, write_trend
+    from eval_gate.cli.stored_runs.drift_lookup import find_history_up_to
     from eval_gate.cli.stored_runs.run_settings import load_settings_part
     from eval_gate.cli.terminal.console import print_output
     from eval_gate.errors import GateError
     from eval_gate.reports.context import ReportContext
-    from eval_gate.results.run_reader import read_history_up_to
+    from eval_gate.results.history import EMPTY_HISTORY
+    from eval_gate.results.run_history import read_history_file
+    from eval_gate.results.run_reader import RUN_GLOB, is_run_reference
 
-    given = {"outputDir": output_dir, **settings}
-    config = load_settings_part(("outputDir", *USED), options.select_given_settings(given))
-    results = Path(config.output_dir)
-    history = read_history_up_to(reference or str(results), results)
+    overrides = {"outputDir": output_dir, **settings}
+    config = load_settings_part(("outputDir", *USED), options.select_given_settings(overrides))
+    results, history = Path(config.output_dir), EMPTY_HISTORY
+    if reference and Path(reference).is_file() and not is_run_reference(reference):
+        history = read_history_file(Path(reference))
+    elif reference or any(results.glob(RUN_GLOB)):
+        history = find_history_up_to(reference or str(results), results)
     files = write_trend(Path(output or results / TREND_FOLDER), history, config.policy.pass_score, ReportContext())
     if not files:
         hint = "make one with `eval-gate run`, or name a history file or a folder of runs"
