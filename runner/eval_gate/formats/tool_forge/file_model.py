@@ -17,7 +17,15 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text, list_unknown_keys
+from eval_gate.formats.document_reader import (
+    CaseId,
+    FileModel,
+    MessageText,
+    NumberText,
+    Text,
+    TrialKeys,
+    list_unknown_keys,
+)
 from eval_gate.model.case import SimulatedUser
 from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
 
@@ -150,7 +158,7 @@ def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
     return {"required": [key], "properties": {key: schema}}
 
 
-class ToolForgeCase(FileModel):
+class ToolForgeCase(TrialKeys):
     """A case of any tier."""
 
     ignored_keys = _FOR_PEOPLE | {"requiresPreamble"}
@@ -240,7 +248,7 @@ class ToolForgeMetadata(FileModel):
     registry_size: Annotated[int, Field(ge=0)] | None = None
 
 
-class Envelope(FileModel):
+class Envelope(TrialKeys):
     """An eval file with metadata. A plain list of cases is the same with `metadata: null`."""
 
     metadata: ToolForgeMetadata | None = None
