@@ -198,14 +198,16 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         metadata=_build_metadata(envelope),
         file_hash=source.file_hash,
         cases=tuple(
-            _build_case(
-                case,
-                one,
-                replace(suite_hooks, **_read_hooks(case, "each", folder)),
-                Location(file=source.file, line=reader.find_line(("cases", index))),
-                reader.build_warnings(warned, index),
-                reader.build_mistakes(warned, index),
-                envelope,
+            replace(
+                _build_case(
+                    case,
+                    one,
+                    Location(file=source.file, line=reader.find_line(("cases", index))),
+                    reader.build_warnings(warned, index),
+                    reader.build_mistakes(warned, index),
+                    envelope,
+                ),
+                agent_hooks=replace(suite_hooks, **_read_hooks(case, "each", folder)),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -271,7 +273,6 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 def _build_case(
     case: ToolForgeCase,
     expected: CaseExpectation,
-    hooks: WorkspaceHooks,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
@@ -296,7 +297,6 @@ def _build_case(
         tags=tuple(case.tags or ()),
         draft=case.draft,
         stubs=case.stubs,
-        agent_hooks=hooks,
         max_turns=max_turns,
         skip_reason=find_skip_reason(mistakes),
         location=location,
