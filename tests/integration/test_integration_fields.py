@@ -113,3 +113,11 @@ def test_draft__agent_with_json__expects_the_fields_that_did_not_vary(tmp_path) 
         gate(tmp_path, "draft", "evals/a.golden.json", "--accept", "all")
         green = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert green.returncode == 0, green.stdout
+
+
+def test_fields__stored_values__are_masked_and_dropped_like_the_response(tmp_path) -> None:
+    write_case(tmp_path, {"order.status": {"exists": True}})
+    (tmp_path / "eval-gate.yaml").write_text('redact: ["refund[a-z]+"]\n')
+    for options, fields in (((), {"order.status": "***"}), (("--keep-responses", "none"), {})):
+        assert run(tmp_path, REFUND, *options).returncode == 0
+        assert record(tmp_path)["suites"][0]["cases"][0]["details"]["fields"] == fields

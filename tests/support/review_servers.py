@@ -116,7 +116,7 @@ class ReviewServer:
 
     def _answer_azure(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
         def show(one: dict[str, Any]) -> dict[str, Any]:
-            comment = {"id": 1, "content": one["body"], "author": {"id": one["author"]}}
+            comment = {"id": 70 + one["id"], "content": one["body"], "author": {"id": one["author"]}}
             return {"id": one["id"], "comments": [comment]}
 
         request = "/organization/p1/_apis/git/repositories/r1/pullRequests/3"
@@ -136,8 +136,9 @@ class ReviewServer:
                 return 200, {"value": [deleted, *map(show, self.comments)]}
             case "POST", "/threads":
                 return 200, show(self.add(body["comments"][0]["content"], OWN))
-            case "PATCH", rest if rest.endswith("/comments/1"):
-                return self._change(rest.removesuffix("/comments/1"), body["content"], show)
+            case "PATCH", rest if match := re.fullmatch(r"(/threads/(\d+))/comments/(\d+)", rest):
+                assert int(match[3]) == 70 + int(match[2])
+                return self._change(match[1], body["content"], show)
             case "POST", "/statuses" if body["state"] in {"succeeded", "failed"}:
                 self.statuses.append(body)
                 return 200, {"id": 1}

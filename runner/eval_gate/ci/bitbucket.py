@@ -48,7 +48,9 @@ def describe_review(variables: Mapping[str, str], api_url: str = API_URL) -> Rev
         comments=CommentCalls(
             "comments",
             items="values",
-            fields=("id", "content.raw", "user.uuid"),
+            ids=("id",),
+            text="content.raw",
+            author="user.uuid",
             query={"sort": "created_on", "pagelen": PAGE_SIZE},
             build_new=build_comment,
             build_update=build_comment,

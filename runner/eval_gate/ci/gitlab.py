@@ -43,7 +43,9 @@ def describe_review(variables: Mapping[str, str]) -> Review:
         comments=CommentCalls(
             "notes",
             items="$",
-            fields=("id", "body", "author.id"),
+            ids=("id",),
+            text="body",
+            author="author.id",
             query={"sort": "asc", "per_page": PAGE_SIZE},
             build_new=build_comment,
             build_update=build_comment,

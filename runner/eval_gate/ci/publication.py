@@ -32,7 +32,7 @@ MAX_MARKED: Final = 20
 _NOT_OURS: Final = frozenset({403, 404, 410})
 """Responses to a change of a comment that another account wrote, or that was deleted."""
 _REFERENCES: Final = re.compile(
-    r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|(?<!~)~(?=\w)|[!$](?=\d)|%(?=\w)|&(?=\d)|&#(?!8203;)\d+;(?=[\w/\"])",
+    r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|[!$&](?=\d)|(?:(?<!~)~|%|&#(?!8203;|46;|95;)\d+;)(?=[\w/\"]|&#95;)",
     re.MULTILINE,
 )
 _INVISIBLE: Final = "\u200b"
@@ -64,15 +64,15 @@ class CommentCalls(FrozenStruct):
     path: str
     items: str
     """Place of the list in a page."""
-    fields: tuple[str, str, str]
-    """Places of the id, text and author in a comment."""
+    ids: tuple[str, ...]
+    """Places of the id of a comment, or of its thread and of itself."""
+    text: str
+    author: str
     query: Query
     """Parameters of the list: pages of `PAGE_SIZE`, the oldest comment first. Empty if it has no pages."""
     build_new: Callable[[str], JsonValue]
     build_update: Callable[[str], JsonValue]
     update_verb: str = "PUT"
-    update_path: str = ""
-    """Rest of the path of an update, after the id."""
 
 
 class Review(FrozenStruct, kw_only=True):
@@ -134,7 +134,7 @@ class Review(FrozenStruct, kw_only=True):
         return f"comment {'updated' if updated else 'written'} on {self.place}"
 
     def _iter_marked(self, marker: str) -> Iterator[str]:
-        """Yield the ids of the gate's comments, as far as marker and author tell."""
+        """Yield the paths of the gate's comments below that of all, as far as marker and author tell."""
         account = None
         if self.account is not None:
             path, place, query = self.account
@@ -145,15 +145,16 @@ class Review(FrozenStruct, kw_only=True):
             if not isinstance(items, list):
                 raise PublicationError(f"a response of {self.system} has no list of comments")
             for one in items:
-                own_id, body, author = (_find_text(one, place) for place in self.comments.fields)
-                if account in {None, author} and (body.startswith(f"{marker}\n") or body.endswith(f"\n{marker}")):
-                    yield own_id
+                body = _find_text(one, self.comments.text)
+                is_marked = body.startswith(f"{marker}\n") or body.endswith(f"\n{marker}")
+                if is_marked and account in {None, _find_text(one, self.comments.author)}:
+                    yield "/comments/".join(self._pick(one, place) for place in self.comments.ids)
             if len(items) < PAGE_SIZE:
                 return
 
-    def _update(self, comment_id: str, body: str) -> bool:
+    def _update(self, comment: str, body: str) -> bool:
         calls = self.comments
-        path = f"{self.path}/{calls.path}/{comment_id}{calls.update_path}"
+        path = f"{self.path}/{calls.path}/{comment}"
         try:
             self._send(calls.update_verb, path, calls.build_update(body))
         except PublicationError as error:

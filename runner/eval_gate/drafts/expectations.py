@@ -101,9 +101,9 @@ class DraftExpectation(FrozenStruct):
 
     @property
     def checks_nothing(self) -> bool:
-        """Whether a wrong response would pass too, because no tool, fact or refusal is expected."""
+        """Whether a wrong response would pass too, because no tool, fact, field or refusal is expected."""
         has_call = self.has_tools and bool(self.tools or self.tool_sets)
-        return not (has_call or self.facts or self.contains_any or self.refusal)
+        return not (has_call or self.facts or self.contains_any or self.fields or self.refusal)
 
     @property
     def description(self) -> str:

@@ -6,7 +6,7 @@ import html
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.ci import azure_devops, bitbucket, gitlab
@@ -135,6 +135,9 @@ REFERENCE = re.compile(r"(?<!\w)(?:[!$&]\d|[~%]\w|@\w|#\d)|://")
 """What GitLab or Azure DevOps links, and whom it notifies."""
 
 
+@settings(max_examples=300)
+@example("%_")
+@example("~_")
 @given(st.text(alphabet=st.sampled_from("!$&~%@#/:.1a \n`[]()<>*_close\"'"), max_size=60))
 def test_adapt_markdown__any_escaped_text__has_no_reference_and_no_quick_action(text) -> None:
     for escaped in (escape_markdown(text), escape_html(text), format_code_block(text)):

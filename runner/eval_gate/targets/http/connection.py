@@ -200,6 +200,7 @@ class Connection:
                 data=request.content or None,
                 allow_redirects=False,
                 proxy=proxy,
+                skip_auto_headers=("content-type",),  # servers refuse the usual one where there is no body
             ) as response:
                 yield response
         except ClientError as error:
