@@ -200,7 +200,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     def _find_trace(self, request: Request, heads: Heads) -> str | None:
         traces = [trace for head in heads if (trace := head.find_trace(self._settings.trace_header))]
-        return traces[-1] if traces else (self._settings.traceparent and request.execution_id) or None
+        sent = request.execution_id if self._settings.traceparent else ""
+        return (traces[-1] if traces else sent) or None
 
     async def _read_once(self, request: Request, heads: Heads) -> Response:
         started = time.perf_counter()
