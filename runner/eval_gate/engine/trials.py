@@ -161,7 +161,7 @@ class TrialRunner:
         If this program fails on a response, only its case gets an evaluation error. Raises NoResponseError, and
         BudgetUsedError if the budget of the run does not allow a further turn of a conversation.
         """
-        if self._spacing is not None and job.trial >= self._limits.trials:
+        if self._spacing is not None and self._count_reruns(job):
             await self._wait_between_reruns(job, self._spacing)
         started = time.perf_counter()
         try:
@@ -177,12 +177,16 @@ class TrialRunner:
             if self._spacing is not None:
                 self._spacing.note_end(job.case.key)
 
+    def _count_reruns(self, job: TrialJob) -> int:
+        """Return which re-run of its case it is, from 1; 0 for a trial."""
+        return max(job.trial + 1 - self._shared.plan.count_trials(job.case), 0)
+
     async def _wait_between_reruns(self, job: TrialJob, spacing: RerunSpacing) -> None:
         """Let other cases run between two executions of a case, because a short outage must not decide it."""
         if spacing.get_interval_s(job.case.key):
             await spacing.wait(job.case.key)
         # a re-run budget that ends amid all cases would decide none of them
-        elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
+        elif self._count_reruns(job) > 1 and self._limits.rerun_budget is None:
             await yield_slot()
 
     async def _run_attempts(self, job: TrialJob, rule: AttemptRule) -> TrialRecord:
@@ -213,7 +217,7 @@ class TrialRunner:
             with nullcontext() if is_first else isolate_execution():
                 async with self._shared.workspaces.open_workspace(job.case, job.trial, self._target) as workspace:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
-                    rerun = max(job.trial + 1 - self._limits.trials, 0)
+                    rerun = self._count_reruns(job)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
                     request = replace(request, execution_id=secrets.token_hex(16))
                     if job.case.conversation is not None:

@@ -178,9 +178,11 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     tier = _find_tier(envelope, reader, source.file)
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
+    reader.check_passes(envelope, (), envelope)
     warned = Findings()
     expected = _collect_expectations(envelope.cases, raw_cases)
     for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
+        reader.check_passes(case, ("cases", index), envelope)
         lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=one.checks_nothing)
     lint.lint_keys(envelope, warned)
     warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
@@ -203,6 +205,7 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
                 Location(file=source.file, line=reader.find_line(("cases", index))),
                 reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
+                envelope,
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -272,8 +275,10 @@ def _build_case(
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
+    envelope: Envelope,
 ) -> EvalCase:
     max_turns = case.max_turns or 5
+    trials, passes = case.merge(envelope)
     conversation = _build_conversation(case, expected)
     user = conversation.user if conversation is not None else None
     prompt: JsonValue = (
@@ -300,6 +305,8 @@ def _build_case(
         prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
+        trials=trials,
+        passes=passes,
     )
 
 
