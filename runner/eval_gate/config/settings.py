@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from eval_gate.config.measures import check_measured_pattern
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -304,6 +305,13 @@ def parse_trace_url(text: str) -> str:
     return parse_trace_template(text)
 
 
+def check_store(text: str) -> str:
+    """Refuse a URL with a password, which messages would show. Raises ValueError for a person."""
+    if urlsplit(text).password is not None:
+        raise ValueError("has a password: give credentials by the variables of the storage service")
+    return text
+
+
 def parse_pattern(text: str) -> str:
     """Validate a JavaScript regular expression without slashes and flags. Raises ValueError for a person."""
     from eval_gate.text.javascript.regex import find_pattern_problem
@@ -509,6 +517,7 @@ class RunConfig:
         " and a run of the default branch is stored there.",
         default_text="none",
         metavar="PLACE",
+        each=check_store,
     )
     store_branch: Text | None = _define_store(
         None,

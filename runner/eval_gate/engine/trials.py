@@ -216,15 +216,9 @@ class TrialRunner:
                     rerun = max(job.trial + 1 - self._limits.trials, 0)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
                     request = replace(request, execution_id=secrets.token_hex(16))
-                    try:
-                        if job.case.conversation is None:
-                            record = await self._run_in_workspace(job, request, batch_response, workspace)
-                        else:
-                            record = await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
-                    except NoResponseError as error:
-                        error.record = self._add_sent_trace(error.record, request)
-                        raise
-                    return self._add_sent_trace(record, request)
+                    if job.case.conversation is not None:
+                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    return await self._run_in_workspace(job, request, batch_response, workspace)
         except (PreparationError, EvaluatorError) as error:
             record = replace(
                 self._build_record(job, 0.0),
@@ -236,12 +230,6 @@ class TrialRunner:
             if isinstance(error, UnreachableAgentError):
                 raise NoResponseError(record) from error
             return record
-
-    def _add_sent_trace(self, trial_record: TrialRecord, request: Request) -> TrialRecord:
-        """Add the trace that the requests named, unless the agent reported one."""
-        if not self._target.sends_traceparent or trial_record.details.trace is not None:
-            return trial_record
-        return replace(trial_record, details=replace(trial_record.details, trace=request.execution_id))
 
     async def _run_in_workspace(
         self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenHooks | None
@@ -357,7 +345,8 @@ class TrialRunner:
                 raise _build_retry_timeout(retrying.failure, timeout_ms) from error
             # the contract's words; whether the late response would have passed is unknown
             message = f"timeout: no response within {timeout_ms} ms"
-            raise TargetError(message, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
+            trace_id = request.execution_id if self._target.sends_traceparent else None
+            raise TargetError(message, fault=TargetFault.LATE, hint=_TIMEOUT_HINT, trace_id=trace_id) from error
 
     def _get_timeout_ms(self, case: EvalCase) -> float | None:
         """Return the timeout of the case, else that of the run unless the target has one of its own."""
@@ -445,7 +434,7 @@ def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialReco
 
 
 def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
-    details = trial_record.details
+    trace = None if error.fault is TargetFault.UNREACHABLE else clean_trace(error.trace_id)
     return replace(
         trial_record,
         error=truncate_middle(error.message, MAX_ERROR),
@@ -454,7 +443,7 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
         error_hint=error.hint and error.hint[:MAX_ERROR],
         http_status=error.status,
         timed_out=error.timed_out,
-        details=replace(details, trace=clean_trace(error.trace_id)) if error.trace_id else details,
+        details=replace(trial_record.details, trace=trace or trial_record.details.trace),
     )
 
 
@@ -498,7 +487,9 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     message = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    return TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    late = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    late.trace_id = error.trace_id
+    return late
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import ReasonCode
@@ -96,3 +97,11 @@ def test_store__scheme_that_nothing_reads__is_refused_before_the_run() -> None:
     with pytest.raises(GateError, match="not valid") as refusal:
         BaselineStore("foo://bucket/prefix")
     assert [one.field for one in refusal.value.problems] == ["store"]
+
+
+def test_store__password_in_the_url__is_refused_and_not_shown(tmp_path) -> None:
+    (tmp_path / "eval-gate.yaml").write_text("# gate\nstore: s3://key:hush@bucket/prefix\n")
+    with pytest.raises(GateError) as refusal:
+        load_config({}, {}, tmp_path / "eval-gate.yaml")
+    (problem,) = refusal.value.problems
+    assert (problem.line, problem.field, "hush" in str(problem)) == (2, "store", False)
