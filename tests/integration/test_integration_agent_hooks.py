@@ -76,9 +76,10 @@ def run(folder: Path, running: Agent, *options: str):
 def test_hooks__suites_and_cases_at_once__each_case_has_the_agent_for_itself(tmp_path) -> None:
     write_suite(tmp_path, "a", "b", **SUITE_HOOKS)
     write_suite(tmp_path, "c", name="stock")
-    with agent(Shop()) as running:
+    with agent(Shop(refuses="POST /test/end")) as running:
         done = run(tmp_path, running, "--trials", "2")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "evals/shop.golden.json: the hook `after` of the suite (POST /test/end) failed: HTTP 500" in done.stdout
     lines = list_lines(running)
     assert (lines.count("POST /test/seed"), lines[-1]) == (1, "POST /test/end")
     assert lines.index("POST /test/seed") < lines.index("a")
@@ -126,14 +127,6 @@ def test_hooks__request_that_fails__is_an_evaluation_error_that_names_the_hook(t
     assert "s3cret" not in done.stdout + done.stderr + json.dumps(case)
     assert tuple(line for line in list_lines(running) if line == "a") == asked
     assert list_lines(running)[-1] == "POST /test/end"
-
-
-def test_hooks__after_of_the_suite_that_fails__is_a_warning(tmp_path) -> None:
-    write_suite(tmp_path, **SUITE_HOOKS)
-    with agent(Shop(refuses="POST /test/end")) as running:
-        done = run(tmp_path, running)
-    assert done.returncode == 0
-    assert "evals/shop.golden.json: the hook `after` of the suite (POST /test/end) failed: HTTP 500" in done.stdout
 
 
 def test_hooks__agent_that_is_gone__ends_the_run_as_without_hooks(tmp_path) -> None:
