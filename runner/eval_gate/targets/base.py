@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Meta
@@ -52,6 +53,11 @@ class Request(FrozenStruct):
     """Number of the turn in a conversation, from 1; 0 for a case with one request."""
     open_session: ConversationSession | None = None
     """Session of the conversation; None for a case with one request."""
+
+    execution_id: str = ""
+    """Id of the execution, the same in its turns and retries: 32 hexadecimal digits; empty outside of a run."""
+    variables: Mapping[str, str] = MappingProxyType({})
+    """Variables of this execution for a program; empty unless the agent calls its models through a proxy."""
 
     @property
     def session(self) -> str | None:

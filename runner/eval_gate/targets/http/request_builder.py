@@ -29,6 +29,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
+from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -54,6 +55,11 @@ class PlaceholderValues:
         if name not in self._values:
             self._values[name] = self._compute_value(name)
         return self._values[name]
+
+    @property
+    def execution_headers(self) -> Mapping[str, str]:
+        """Headers that an agent passes on to the proxy of its model calls; empty without a proxy."""
+        return {EXECUTION_HEADER: self._request.execution_id} if self._request.variables else {}
 
     def _compute_value(self, name: str) -> Placeholder:
         request = self._request
@@ -147,12 +153,13 @@ class RequestBuilder:
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""
-        cookie = self._settings.session_cookie
-        if not self._own_headers and cookie is None:
+        cookie, execution = self._settings.session_cookie, values.execution_headers
+        if not self._own_headers and cookie is None and not execution:
             return self.headers
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
         headers = {
             **self.headers,
+            **execution,
             **{name: text for name, text in filled.items() if not isinstance(text, MissingValue)},
         }
         if cookie is not None and values[SESSION] is not MISSING:
