@@ -67,7 +67,8 @@ def test_drafts__thirty_questions_and_a_judge__each_planted_change_is_red_and_na
     assert "No case for 2 questions:" in shop.said
     for question in OF_NOW:
         assert (
-            f"{question}: its responses share no tool call and no fact: write the case by hand. Left out" in shop.said
+            f"{question}: its responses share no tool call, fact or field: write the case by hand. Left out"
+            in shop.said
         )
     assert "(?<!" not in shop.text
     assert "1,250.40" in shop.text

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from eval_gate.config.measures import check_measured_pattern
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -34,6 +35,7 @@ _define_snapshot = partial(_define_run, input=False, compared_as="the source of 
 _define_baseline = partial(
     define_setting, panel=Panel.BASELINE, input=False, no_effect="it is what a result is compared with"
 )
+_define_store = partial(define_setting, panel=Panel.BASELINE, input=False, no_effect="it is where results are stored")
 _define_output = partial(define_setting, panel=Panel.OUTPUT, no_effect="it is what is written of a result")
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
@@ -298,8 +300,6 @@ class RetentionRules:
 
 def parse_proxy_address(text: str) -> str:
     """Validate the address of a proxy on this machine. Raises ValueError with a message."""
-    from urllib.parse import urlsplit
-
     from eval_gate.text.urls import find_url_problem
 
     problem = find_url_problem(text)
@@ -308,6 +308,20 @@ def parse_proxy_address(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme != "http" or parts.path.strip("/") or parts.query or "@" in parts.netloc:
         raise ValueError("the URL is not of the form http://host:port")
+    return text
+
+
+def parse_trace_url(text: str) -> str:
+    """Validate the template of links to traces. Raises ValueError for a person."""
+    from eval_gate.text.trace_addresses import parse_trace_template
+
+    return parse_trace_template(text)
+
+
+def check_store(text: str) -> str:
+    """Refuse a URL with a password, which messages would show. Raises ValueError for a person."""
+    if urlsplit(text).password is not None:
+        raise ValueError("has a password: give credentials by the variables of the storage service")
     return text
 
 
@@ -517,6 +531,20 @@ class RunConfig:
         default_text="the history stored with the baseline",
         metavar="REF",
     )
+    store: Place | None = _define_store(
+        None,
+        "Folder, or URL such as s3://bucket/prefix, that has the baselines of this gate: `latest` is looked for there,"
+        " and a run of the default branch is stored there.",
+        default_text="none",
+        metavar="PLACE",
+        each=check_store,
+    )
+    store_branch: Text | None = _define_store(
+        None,
+        "Default branch, whose runs are stored, where the CI system does not name it.",
+        metavar="NAME",
+    )
+    store_write: bool = _define_store(False, "Store the run outside of a known CI system.")
     warm_up: int | None = define_setting(
         None,
         "Runs of history that a run of the default branch fills up to, by executing all cases in further rounds.",
@@ -548,6 +576,15 @@ class RunConfig:
         "Cases that a JUnit report shows as failures: blocking (those that keep the gate from passing) or all.",
         metavar="WHICH",
         input=False,
+    )
+    trace_url: Text | None = _define_output(
+        None,
+        "Address of a trace, with {{traceId}}, which makes the ids of traces links.",
+        default_text="no links",
+        metavar="URL",
+        each=parse_trace_url,
+        input=False,
+        no_effect="it is what is shown of a result",
     )
     exports: tuple[ReportRequest, ...] = _define_output(
         (),

@@ -24,7 +24,7 @@ from eval_gate.formats.documents import parse_document
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.limits import DRAFT_PROMPT
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.regex import PatternMatcher, PatternWorkerError
 from eval_gate.text.mask import MASK
@@ -35,7 +35,7 @@ from eval_gate.text.untrusted.surrogates import is_well_formed
 FORMATS: Final[Mapping[str, DraftFormat]] = {one.name: one for one in (TOOL_FORGE, AGENTV)}
 _NO_RESPONSE: Final = "no response"
 _NOT_IN_TURN: Final = "the messages before it are not those of a user and an agent in turn: use the format agentv"
-_NOTHING_SHARED: Final = "its responses share no tool call and no fact: write the case by hand"
+_NOTHING_SHARED: Final = "its responses share no tool call, fact or field: write the case by hand"
 
 
 class SkippedObservation(FrozenStruct):
@@ -116,6 +116,8 @@ def _derive_cases(
     wording = Wording.from_answers(turn.responses for one in observations for turn in list_turns(one))
     for observation in observations:
         expectations = tuple(derive_expectation(turn, moment, wording) for turn in list_turns(observation))
+        if form is AGENTV:  # whose assertions see only the text
+            expectations = tuple(replace(one, fields=()) for one in expectations)
         reason = _find_problem(observation, form) or _find_refusal_problem(observation)
         if reason is None and all(one.checks_nothing for one in expectations):
             reason = ". ".join((_NOTHING_SHARED, *(remark for one in expectations for remark in one.remarks)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -14,12 +14,13 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
-from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
+from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenHooks
 from eval_gate.engine.conversations import (
     BudgetUsedError,
     ConversationServices,
     LedConversation,
 )
+from eval_gate.engine.hooks import PreparationError, UnreachableAgentError
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
@@ -30,13 +31,14 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.conversation import score_conversation, score_turn
+from eval_gate.evaluators.json_fields import collect_fields
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
 from eval_gate.model.conversation import FileEntry, Message, Response
 from eval_gate.model.execution import NO_DETAILS, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.results.detail_truncation import truncate_judge_prompts
+from eval_gate.results.detail_truncation import truncate_fields, truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
@@ -45,6 +47,7 @@ from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import format_count, to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.trace_addresses import clean_trace
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_EXCEPTION_TEXT = 300
@@ -203,7 +206,7 @@ class TrialRunner:
         self, job: TrialJob, batch_response: Response | None, earlier_attempts: Sequence[TrialRecord] = ()
     ) -> TrialRecord:
         """Execute a case once; with a proxy of model calls, one without an answer is an evaluation error."""
-        execution_id, proxy = uuid.uuid4().hex, self._shared.plan.model_proxy
+        execution_id, proxy = secrets.token_hex(16), self._shared.plan.model_proxy
         if proxy is None:
             return await self._execute(job, execution_id, batch_response, earlier_attempts)
         if problem := await proxy.begin(execution_id):
@@ -231,35 +234,46 @@ class TrialRunner:
     ) -> TrialRecord:
         proxy = self._shared.plan.model_proxy
         try:
-            if job.case.workspace is not None:
+            if job.case.workspace is not None or job.case.hooks.list_hooks():
                 # without a thread: cases that share a workspace get it in the order of their requests
                 self._shared.require_unchanged_programs(job.case)
             is_first = job.trial == len(earlier_attempts) == 0
             with nullcontext() if is_first else isolate_execution():
-                async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                async with self._shared.workspaces.open_workspace(job.case, job.trial, self._target) as workspace:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = max(job.trial + 1 - self._limits.trials, 0)
-                    request = replace(
-                        request,
-                        rerun=rerun,
-                        workspace=None if workspace is None else workspace.path,
-                        execution_id=execution_id,
-                        variables={} if proxy is None else proxy.build_variables(execution_id),
-                    )
-                    if job.case.conversation is not None:
-                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
-                    return await self._run_in_workspace(job, request, batch_response, workspace)
-        except (WorkspaceError, EvaluatorError) as error:
-            return replace(
+                    request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
+                    variables = {} if proxy is None else proxy.build_variables(execution_id)
+                    request = replace(request, execution_id=execution_id, variables=variables)
+                    try:
+                        if job.case.conversation is None:
+                            record = await self._run_in_workspace(job, request, batch_response, workspace)
+                        else:
+                            record = await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    except NoResponseError as error:
+                        error.record = self._add_sent_trace(error.record, request)
+                        raise
+                    return self._add_sent_trace(record, request)
+        except (PreparationError, EvaluatorError) as error:
+            record = replace(
                 self._build_record(job, 0.0),
                 error=truncate_middle(str(error), MAX_ERROR),
                 error_hint=error.hint if isinstance(error, EvaluatorError) else None,
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
+            if isinstance(error, UnreachableAgentError):
+                raise NoResponseError(record) from error
+            return record
+
+    def _add_sent_trace(self, trial_record: TrialRecord, request: Request) -> TrialRecord:
+        """Add the trace that the requests named, unless the agent reported one."""
+        if not self._target.sends_traceparent or trial_record.details.trace is not None:
+            return trial_record
+        return replace(trial_record, details=replace(trial_record.details, trace=request.execution_id))
 
     async def _run_in_workspace(
-        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenWorkspace | None
+        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenHooks | None
     ) -> TrialRecord:
         started = time.perf_counter()
         try:
@@ -269,7 +283,7 @@ class TrialRunner:
         return await self._score_response(job, response, workspace)
 
     async def _run_conversation(
-        self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, request: Request, workspace: OpenHooks | None, spent_usd: float
     ) -> TrialRecord:
         """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
         services = self._build_conversation_services(job, workspace, spent_usd)
@@ -288,7 +302,7 @@ class TrialRunner:
         return _require_contact(failed, error)
 
     def _build_conversation_services(
-        self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, workspace: OpenHooks | None, spent_usd: float
     ) -> ConversationServices:
         shared, target = self._shared, self._target
         player = shared.plan.judges.find_user(job.case)
@@ -316,7 +330,7 @@ class TrialRunner:
         self,
         job: TrialJob,
         response: Response,
-        workspace: OpenWorkspace | None,
+        workspace: OpenHooks | None,
         conversation: LedConversation | None = None,
     ) -> TrialRecord:
         """Score a response, or a conversation by the response that joins its turns, and build the record."""
@@ -419,12 +433,14 @@ class TrialRunner:
             and has_tool_assertions(job.case.all_evaluators)
         )
         margin = MARGIN if self._shared.plan.patterns else 0
+        details = build_details(response, margin, skipped_tokens)
+        fields = collect_fields(job.case.evaluators, response, with_body=job.case.keeps_body)
         record = replace(
             self._build_record(job, round(response.duration_ms, 3)),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
-            details=build_details(response, margin, skipped_tokens),
+            details=replace(details, fields=truncate_fields(fields, margin)),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,
@@ -477,6 +493,7 @@ def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialReco
 
 
 def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
+    details = trial_record.details
     return replace(
         trial_record,
         error=truncate_middle(error.message, MAX_ERROR),
@@ -485,6 +502,7 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
         error_hint=error.hint and error.hint[:MAX_ERROR],
         http_status=error.status,
         timed_out=error.timed_out,
+        details=replace(details, trace=clean_trace(error.trace_id)) if error.trace_id else details,
     )
 
 

@@ -19,6 +19,7 @@ from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.process.signals import run_async
+from eval_gate.struct import replace
 from eval_gate.text.mask import MASK
 from eval_gate.text.tokens import find_tokens
 
@@ -198,3 +199,12 @@ def test_format__unknown_name_or_other_suffix_or_existing_file__is_refused(tmp_p
             find_format(name, file)
         assert error.value.code == code
     assert find_format("agentv", tmp_path / "b.yml") is FORMATS["agentv"]
+
+
+def test_build_draft_file__responses_share_only_a_field__tool_forge_has_a_case() -> None:
+    texts = ("It was refunded today.", "Your money is underway!")
+    responses = tuple(Response(text=text, body={"order": {"status": "refunded"}}) for text in texts)
+    observation = Observation("Where is it?", tuple(replace(one, tool_calls_known=False) for one in responses))
+    [case] = json.loads(build("tool-forge", observation).text)
+    assert case["expect"]["fields"] == {"order.status": "refunded"}
+    assert build("agentv", observation).skipped[0].reason.startswith("its responses share no tool call, fact or field")

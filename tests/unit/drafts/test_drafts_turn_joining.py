@@ -216,7 +216,7 @@ def test_draft__conversation_of_which_nothing_is_shared__gets_no_case() -> None:
     first = Observation("a", (Response(text="Perhaps so."), Response(text="Who knows?")))
     second = Observation("b", (Response(text="Well."), Response(text="Hm, no.")), history(("a", "Who knows?")))
     [skipped] = build("tool-forge", first, second).skipped
-    assert skipped.reason.startswith("its responses share no tool call and no fact")
+    assert skipped.reason.startswith("its responses share no tool call, fact or field")
 
 
 def test_join_conversations__asked_conversations_that_end_with_the_same_message__stay_apart() -> None:

@@ -8,10 +8,12 @@ from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, StoredCall, Trial, TurnResult
+from eval_gate.model.limits import STORED_FIELD, STORED_FIELDS, STORED_RESPONSE
 from eval_gate.model.result import CaseFingerprints, CaseText, RunResult
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.detail_truncation import drop_all_details, drop_passing_details
+from eval_gate.results.detail_truncation import drop_all_details, drop_passing_details, truncate_fields
 from eval_gate.struct import replace
+from eval_gate.text.dotted_path import WHOLE_BODY
 from tests.support.results import make_result, make_run, make_suite_result
 
 SAID = "what only details say"
@@ -148,3 +150,10 @@ def test_drop_details__of_a_baseline__changes_no_class_and_no_verdict(drop) -> N
     assert classes[0]["same"] is CaseClass.STILL_PASSING
     assert whole.verdict == less.verdict
     assert whole.comparison.setup_changes == less.comparison.setup_changes
+
+
+def test_truncate_fields__values_beyond_the_limits__are_cut_and_a_whole_body_is_dropped() -> None:
+    fields = truncate_fields({f"f{number}": "x" * STORED_RESPONSE for number in range(STORED_FIELDS + 1)})
+    assert (len(fields), {len(str(value)) for value in fields.values()}) == (STORED_FIELDS, {STORED_FIELD})
+    assert truncate_fields({WHOLE_BODY: {"a": "x" * 9_000}}) == {WHOLE_BODY: {"a": "x" * 9_000}}
+    assert truncate_fields({WHOLE_BODY: {"a": "x" * STORED_RESPONSE}}) == {}

@@ -70,7 +70,7 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     log.record(f"policy of {which}: {name or 'the defaults, because it has no configuration file'}")
     results = replace(config.results, scores=base.results.scores)
     base_agent = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
-    ruled = replace(config, policy=base.policy, results=results, base_agent=base_agent)
+    ruled = replace(config, policy=base.policy, results=results, base_agent=base_agent, trace_url=base.trace_url)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
     return TrustedConfig(ruled, unused)

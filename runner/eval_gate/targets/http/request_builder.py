@@ -29,6 +29,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
+from eval_gate.targets.http.tracing import build_trace_headers
 from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.turns import flatten_messages
@@ -46,7 +47,7 @@ class PlaceholderValues:
     """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
     def __init__(self, request: Request, settings: HttpSettings) -> None:
-        self._request = request
+        self.request = request
         self._settings = settings
         self._values: dict[str, Placeholder] = {}
 
@@ -56,13 +57,8 @@ class PlaceholderValues:
             self._values[name] = self._compute_value(name)
         return self._values[name]
 
-    @property
-    def execution_headers(self) -> Mapping[str, str]:
-        """Headers that an agent passes on to the proxy of its model calls; empty without a proxy."""
-        return {EXECUTION_HEADER: self._request.execution_id} if self._request.variables else {}
-
     def _compute_value(self, name: str) -> Placeholder:
-        request = self._request
+        request = self.request
         match name:
             case "message":
                 return request.messages[-1].content
@@ -84,7 +80,7 @@ class PlaceholderValues:
 
     def _compute_id(self, name: str) -> Placeholder:
         """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
-        request, session = self._request, self._request.open_session
+        request, session = self.request, self.request.open_session
         if name == TASK or (name == SESSION and self._settings.id_setting):
             value = None if session is None else session.task if name == TASK else session.own_id
             return MISSING if value is None else value
@@ -153,18 +149,25 @@ class RequestBuilder:
 
     def build_headers(self, values: PlaceholderValues) -> Mapping[str, str]:
         """Build the headers for one case, with names in lower case."""
-        cookie, execution = self._settings.session_cookie, values.execution_headers
-        if not self._own_headers and cookie is None and not execution:
-            return self.headers
+        cookie = self._settings.session_cookie
+        if not self._own_headers and cookie is None:
+            return self._add_execution_headers(self.headers, values.request)
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
         headers = {
             **self.headers,
-            **execution,
             **{name: text for name, text in filled.items() if not isinstance(text, MissingValue)},
         }
         if cookie is not None and values[SESSION] is not MISSING:
             headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), f"{cookie}={values[SESSION]}")))
-        return headers
+        return self._add_execution_headers(headers, values.request)
+
+    def _add_execution_headers(self, headers: Mapping[str, str], request: Request) -> Mapping[str, str]:
+        """Add the headers that tell the agent which execution a request is of."""
+        if request.variables:
+            headers = {**headers, EXECUTION_HEADER: request.execution_id}
+        if not request.execution_id or not self._settings.traceparent:
+            return headers
+        return {**headers, **build_trace_headers(request, headers.get("baggage", ""))}
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:
         if not self._settings.method.has_body:
