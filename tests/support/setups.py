@@ -22,13 +22,16 @@ from hypothesis import strategies as st
 from eval_gate.config.loader import load_config
 from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import FinishedTrials, JournalLine, TrialRecord
+from eval_gate.engine.model_proxy import ModelProxy
 from eval_gate.engine.preparation.plan_builder import build_run_plan
 from eval_gate.engine.preparation.run_context import RunContext
 from eval_gate.engine.result_builder import RunProgress, build_run_result
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.model.case import EvalCase
 from eval_gate.model.execution import Status
+from eval_gate.model.model_recording import CallMode, ModelRecording
 from eval_gate.model.result import RunResult
+from eval_gate.model.setup import SettingValue
 from eval_gate.struct import replace
 from eval_gate.targets.base import Request
 from eval_gate.targets.model.chat import ModelTurn
@@ -342,8 +345,21 @@ class SetUp:
         config = load_config({}, self.environment, folder / "eval-gate.json")
         # nobody is asked, and to read all certificates for each model is most of the time
         bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        with mock.patch.object(ssl, "create_default_context", return_value=bare):
+        with (
+            mock.patch.object(ssl, "create_default_context", return_value=bare),
+            mock.patch.object(ModelProxy, "connect", return_value=StubModelProxy()),
+        ):
             return asyncio.run(build_run_plan(config, Selection(), RunContext(folder, self.environment)))
+
+
+class StubModelProxy:
+    """A proxy of model calls that replays a recording."""
+
+    settings = (SettingValue(name="modelCalls", value="replayed #0123456789abcdef", default="live"),)
+    recording = ModelRecording(mode=CallMode.REPLAY, file="calls.jsonl", digest="0123456789abcdef")
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
 
 
 @dataclass(frozen=True)

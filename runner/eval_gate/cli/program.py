@@ -15,7 +15,7 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.repository import draft, init, measures, schema, validate, waive
+from eval_gate.cli.repository import draft, init, measures, record, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
 from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, publish, report, trend, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
@@ -80,6 +80,8 @@ for _command in (
     options.with_options(publish.publish),
 ):
     app.command(cls=PlainCommand)(_command)
+for _proxied in (record.record, record.replay):  # the first word that is no option begins the command to run
+    app.command(cls=PlainCommand, context_settings={"allow_interspersed_args": False})(options.with_options(_proxied))
 app.command(cls=build_command_class(draft.COMMON))(options.with_options(draft.draft, draft.USED, has_short_help=True))
 app.command(cls=agent_evals.AgentEvalsCommand)(options.with_options(agent_evals.agent_evals))
 _COMMANDS: Final = {

@@ -305,6 +305,19 @@ class RetentionRules:
     patterns: tuple[str, ...] = ()
 
 
+def parse_proxy_address(text: str) -> str:
+    """Validate the address of a proxy on this machine. Raises ValueError with a message."""
+    from eval_gate.text.urls import find_url_problem
+
+    problem = find_url_problem(text)
+    if problem is not None:
+        raise ValueError(problem)
+    parts = urlsplit(text)
+    if parts.scheme != "http" or parts.path.strip("/") or parts.query or "@" in parts.netloc:
+        raise ValueError("the URL is not of the form http://host:port")
+    return text
+
+
 def parse_trace_url(text: str) -> str:
     """Validate the template of links to traces. Raises ValueError for a person."""
     from eval_gate.text.trace_addresses import parse_trace_template
@@ -452,6 +465,13 @@ class RunConfig:
         "Use of recorded model responses: off, record, replay (no requests) or auto (replay, or request and record).",
         metavar="MODE",
         no_effect="a response is replayed only for the same setup, and recordings of others are reported",
+    )
+    model_proxy: Text | None = _define_target(
+        None,
+        "URL of the proxy of `eval-gate record` or `eval-gate replay` through which the agent calls its models.",
+        metavar="URL",
+        each=parse_proxy_address,
+        compared_as="the recording of model calls",
     )
     seed_manifest_path: Place | None = _define_run(
         None,

@@ -87,6 +87,7 @@ def build_initial_result(plan: RunPlan) -> RunResult:
         reruns=plan.max_reruns,
         setup=plan.evaluation_setup,
         evaluated_state=plan.evaluated_state,
+        model_recording=plan.model_proxy.recording if plan.model_proxy else None,
         reuse=plan.reuse,
         suites=suites,
         summary=replace(counts, total_cases=counts.total_cases + waiting, not_run=waiting),

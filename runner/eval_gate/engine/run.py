@@ -209,7 +209,7 @@ class Run:
         self._breaker.start_target()
         concurrency = plan.get_concurrency(target)
         batched = BatchResponses()
-        if isinstance(target, BatchTarget) and target.batches:
+        if isinstance(target, BatchTarget) and target.batches and plan.model_proxy is None:
             affordable = jobs[: self._allowance.remaining] if self._allowance is not None else jobs
             # other jobs follow earlier executions, attempts or turns
             affordable = [job for job in affordable if not job.preceding_jobs and _is_one_request(job.case)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
@@ -32,6 +32,9 @@ from eval_gate.targets.setup import compute_agent_setup, compute_setup_fingerpri
 from eval_gate.text.escape import format_count
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.tokens import TokenData
+
+if TYPE_CHECKING:
+    from eval_gate.engine.model_proxy import ModelProxy
 
 SUITE_RERUNS: Final = 3
 """Times that the default budget can re-run the longest suite whose cases share files: four failures in a row decide
@@ -79,6 +82,8 @@ class RunPlan(FrozenStruct):
     case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)
     """Prompt and expectation of every case, as the result has them."""
     recording: Recording | None = None
+    model_proxy: ModelProxy | None = None
+    """Proxy of the agent's model calls; None if they go nowhere that the run knows."""
     base_agent: Target | None = None
     """Base agent, which runs cases if the gate would fail; None without one."""
     rerun_policy: RerunPolicy | None = None
@@ -138,8 +143,11 @@ class RunPlan(FrozenStruct):
         return tuple({id(target): target for target in (self.target, *self.targets.values())}.values())
 
     def get_concurrency(self, target: Target) -> int:
-        """Return the number of concurrent cases: the setting, else that of the target, else 1."""
-        return self.concurrency or target.workers or 1
+        """Return the number of concurrent cases: the setting, else that of the target, else 1.
+
+        With a proxy of model calls, only the setting counts: calls that name no execution belong to the only open one.
+        """
+        return self.concurrency or (target.workers if self.model_proxy is None else None) or 1
 
     def with_rerun_policy(self, policy: RerunPolicy, max_reruns: int) -> RunPlan:
         """Return a copy of the plan with up to `max_reruns` re-runs of each case that `policy` selects."""
@@ -162,7 +170,7 @@ class RunPlan(FrozenStruct):
 
     async def aclose(self) -> None:
         """Close targets and judges."""
-        for holder in (*self.list_targets(), *self.judges, *((self.base_agent,) if self.base_agent else ())):
+        for holder in (*self.list_targets(), *self.judges, *filter(None, (self.base_agent, self.model_proxy))):
             await holder.aclose()
 
     def list_base_agent_cases(self) -> frozenset[CaseKey]:

@@ -45,7 +45,7 @@ from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, Ta
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
-from eval_gate.text.escape import to_one_line, truncate_middle
+from eval_gate.text.escape import format_count, to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.trace_addresses import clean_trace
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -209,6 +209,34 @@ class TrialRunner:
     async def _run_trial(
         self, job: TrialJob, batch_response: Response | None, earlier_attempts: Sequence[TrialRecord] = ()
     ) -> TrialRecord:
+        """Execute a case once; with a proxy of model calls, one without an answer is an evaluation error."""
+        execution_id, proxy = secrets.token_hex(16), self._shared.plan.model_proxy
+        if proxy is None:
+            return await self._execute(job, execution_id, batch_response, earlier_attempts)
+        if problem := await proxy.begin(execution_id):
+            return _add_missing_call(self._build_record(job, 0.0), problem)
+        no_response: NoResponseError | None = None
+        try:
+            record = await self._execute(job, execution_id, batch_response, earlier_attempts)
+        except NoResponseError as error:
+            no_response, record = error, error.record
+        finally:
+            calls = await proxy.end(execution_id)
+        if calls.misses:
+            return _add_missing_call(record, self._shared.plan.redactor(calls.misses[0]), len(calls.misses) - 1)
+        if no_response is not None:
+            raise no_response
+        is_replayed = calls.replayed > 0 and not calls.live
+        return replace(record, details=replace(record.details, replayed=True)) if is_replayed else record
+
+    async def _execute(
+        self,
+        job: TrialJob,
+        execution_id: str,
+        batch_response: Response | None,
+        earlier_attempts: Sequence[TrialRecord],
+    ) -> TrialRecord:
+        proxy = self._shared.plan.model_proxy
         try:
             if job.case.workspace is not None or job.case.hooks.list_hooks():
                 # without a thread: cases that share a workspace get it in the order of their requests
@@ -219,7 +247,8 @@ class TrialRunner:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = self._count_reruns(job)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
-                    request = replace(request, execution_id=secrets.token_hex(16))
+                    variables = {} if proxy is None else proxy.build_variables(execution_id)
+                    request = replace(request, execution_id=execution_id, variables=variables)
                     if job.case.conversation is not None:
                         return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
                     return await self._run_in_workspace(job, request, batch_response, workspace)
@@ -424,6 +453,25 @@ class TrialRunner:
             judge_cost_usd=judge_cost_usd,
             warnings=record.warnings + conversation.warnings,
         )
+
+
+def _add_missing_call(trial_record: TrialRecord, miss: str, more: int = 0) -> TrialRecord:
+    """Turn an execution whose agent missed a model call into an evaluation error, whatever it responded."""
+    rest = f" (and {format_count(more, 'more call')})" if more else ""
+    return replace(
+        trial_record,
+        status=Status.ERROR,
+        score=0.0,
+        evaluator_results=(),
+        vetoed=False,
+        timed_out=False,
+        failed_turn=None,
+        http_status=None,
+        error=truncate_middle(f"{miss}{rest}", MAX_ERROR),
+        error_hint=None,
+        error_kind=ErrorKind.EVALUATION_ERROR,
+        error_cause=ErrorCause.MODEL_CALL_MISSING,
+    )
 
 
 def _sum_costs(records: Sequence[TrialRecord]) -> float:

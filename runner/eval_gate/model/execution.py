@@ -98,6 +98,8 @@ class ErrorCause(StrEnum):
     """The target does not list its tool calls, and the case checks them."""
     DATA_MISSING = "data_missing"
     """The response lacks data that an evaluator needs, such as its cost."""
+    MODEL_CALL_MISSING = "model_call_missing"
+    """A model call of the agent is not in the recording that is replayed, or the proxy does not report the calls."""
     INTERNAL_ERROR = "internal_error"
     """Eval Gate has a defect."""
     BUDGET_USED = "budget_used"

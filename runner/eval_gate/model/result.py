@@ -13,6 +13,7 @@ from eval_gate.model.case import CaseKey, EvalMistake, Location, PassRule, Tier
 from eval_gate.model.comparison import Comparison, Outcome, Verdict
 from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
+from eval_gate.model.model_recording import ModelRecording
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.reuse import EvaluatedState, ReusedResult, ReuseSource, ReuseSummary
 from eval_gate.model.selection import CaseSelection
@@ -426,6 +427,8 @@ class RunResult(Record, kw_only=True):
     """What was evaluated; None without measures, and in a result of another tool."""
     reuse: ReuseSummary | None = None
     """Which suites were reused, and why others were not; None if no suite has measures."""
+    model_recording: ModelRecording | None = None
+    """Recording of the agent's model calls; None if they do not go through a proxy."""
     base_agent: BaseAgentSummary | None = None
     """Base agent, if the run needed one; None otherwise."""
     warm_up: WarmUp | None = None

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -150,6 +150,19 @@ class InteractiveProgram:
         """Return the end of the program's stderr as one line of at most `limit` characters, secrets masked."""
         output = self._errors.get_output()
         return (output.apply_mask(self._command.mask) if self._command.mask else output).format_last_line(limit)
+
+
+def start_in_front(command: Sequence[str], environment: Mapping[str, str]) -> ChildProcess:
+    """Start a program of the caller with our own streams, user and folder. Raises ProcessError."""
+    line = tuple(command)
+    if not CAN_RUN_PROGRAMS:
+        raise ProcessError(UNSUPPORTED_SYSTEM)
+    try:
+        with defer_signals():
+            process = subprocess.Popen(line, env=environment, start_new_session=True)  # noqa: S603 (what a person typed)
+            return ChildProcess(process, time.perf_counter())
+    except (OSError, ValueError) as error:
+        raise _build_start_error(Command(line, Path.cwd(), environment), error) from error
 
 
 @contextlib.asynccontextmanager

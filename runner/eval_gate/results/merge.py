@@ -17,6 +17,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
+from eval_gate.model.model_recording import merge_model_recordings
 from eval_gate.model.policy import EvaluationSetup, merge_compared_programs
 from eval_gate.model.result import BaseAgentSummary, RunResult, Shard, SuiteResult, ToolFacts, ToolIdentity
 from eval_gate.model.reuse import ReuseSummary
@@ -84,6 +85,7 @@ def merge_runs(runs: Sequence[RunResult], run_id: str) -> RunResult:
         rerun_wait=max(run.rerun_wait for run in runs),
         setup=_merge_setups(runs),
         reuse=_merge_reuse(runs),
+        model_recording=merge_model_recordings(run.model_recording for run in runs),
         suites=suites,
         comparison=_merge_comparisons(runs, suites),
         base_agent=_merge_base_agents(runs),

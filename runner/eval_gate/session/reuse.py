@@ -12,6 +12,7 @@ from eval_gate.config.settings import RecordingMode
 from eval_gate.engine.run_plan import RunPlan
 from eval_gate.gate.evidence.case_history import find_comparable_runs
 from eval_gate.gate.reuse_decision import EarlierRun, collect_reused, decide_reuse
+from eval_gate.model.model_recording import CallMode
 from eval_gate.model.reuse import ReuseOff, ReuseSource
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import ReuseSources, Session
@@ -33,7 +34,7 @@ async def apply_reuse(session: Session, plan: RunPlan) -> RunPlan:
     sources, state = session.reuse, plan.evaluated_state
     if sources is None or state is None:
         return plan
-    off, earlier = _find_off(session, sources), list[EarlierRun]()
+    off, earlier = _find_off(session, sources, plan), list[EarlierRun]()
     measured = sum(suite.digest is not None for suite in state.suites)
     if measured and off is None:
         pending = session.pending_gate_inputs
@@ -62,12 +63,13 @@ def _may_reuse(baseline: Baseline, plan: RunPlan) -> bool:
     return baseline.other_gate is None and not is_committed
 
 
-def _find_off(session: Session, sources: ReuseSources) -> ReuseOff | None:
+def _find_off(session: Session, sources: ReuseSources, plan: RunPlan) -> ReuseOff | None:
     """Find out why a session reuses nothing, before its baseline is known."""
+    records_calls = plan.model_proxy is not None and plan.model_proxy.recording.mode is not CallMode.REPLAY
     reasons = {
         ReuseOff.SELECTED_CASES: bool(session.selection.chosen_cases or session.selection.shard),
         ReuseOff.RESUMED: session.context.resume is not None,
-        ReuseOff.RECORDING: session.config.recording is not RecordingMode.OFF,
+        ReuseOff.RECORDING: session.config.recording is not RecordingMode.OFF or records_calls,
     }
     return sources.off or next((one for one, applies in reasons.items() if applies), None)
 

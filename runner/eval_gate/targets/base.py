@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Meta
@@ -58,6 +59,8 @@ class Request(FrozenStruct):
     """Session of the conversation; None for a case with one request."""
     execution_id: str = ""
     """32 hex digits, random for each execution and the same in its turns and retries; empty outside of a run."""
+    variables: Mapping[str, str] = MappingProxyType({})
+    """Variables of this execution for a program; empty unless the agent calls its models through a proxy."""
 
     @property
     def session(self) -> str | None:

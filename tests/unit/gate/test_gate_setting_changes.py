@@ -35,6 +35,7 @@ OF_A_WHOLE_RUN = {
     "the simulated user of a case",
     "the seed values of a case",
     "the source of the snapshot",
+    "the recording of model calls",
 }
 """As what settings are compared that do not stand in the set-up by themselves."""
 MOST_LEFT_OUT = 24

@@ -24,8 +24,8 @@ HELP_ALL: Final = "--help-all"
 _LIMITS: Final = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
 _NON_PATH_METAVARS: Final = frozenset(
     {
-        *("CASE", "DATE", "FORMAT", "GLOB", "I/N", "KIND", "NAME", "NAME=PATH", "RUN_ID", "TAG", "TEXT", "TIER"),
-        *("TOOL", "URL"),
+        *("ADDRESS", "CASE", "CMD", "DATE", "FORMAT", "GLOB", "I/N", "KIND", "NAME", "NAME=PATH"),
+        *("RUN_ID", "TAG", "TEXT", "TIER", "TOOL", "URL"),
     }
 )
 """Metavars of options, other than settings, whose values are no paths. All other values may be paths."""

@@ -1,4 +1,4 @@
-"""Recorded exchanges: copies of their bodies, and a journal with a line for each, as `read_log` reads it by default.
+"""Recorded exchanges: a journal with a line for each, as `read_log` reads it by default.
 
 A line is written before the next exchange is recorded, so a killed recording loses nothing that was complete.
 """
@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from aiohttp import StreamReader
-from multidict import CIMultiDictProxy
-
-from eval_gate.drafts.sources.source_messages import PromptError, UserPrompt
+from eval_gate.drafts.sources.source_messages import UserPrompt
 from eval_gate.files.writing import append_data, open_to_append
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
@@ -31,7 +28,6 @@ from eval_gate.text.key_forms import mask_keys
 from eval_gate.text.mask import MASK
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.excerpt import format_excerpt
-from eval_gate.text.untrusted.http_response import Decompressor
 
 
 class RecordedExchange(FrozenStruct):
@@ -141,42 +137,3 @@ def parse_response(
         excerpt = f": {format_excerpt(masked)}" if masked.strip() else ""
         raise TargetError(f"agent error: HTTP {head.status} {head.reason}{excerpt}", fault=TargetFault.REFUSED)
     return BodyReader(settings, redact.mask_bytes).read(masked, duration_ms, head.charset)
-
-
-class BodyCopy:
-    """Copy of a body, up to one byte more than a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._data = bytearray()
-
-    def add(self, piece: bytes) -> None:
-        """Add the next bytes, as far as there is room."""
-        self._data += piece[: self._limit + 1 - len(self._data)]
-
-    async def iter_copied(self, stream: StreamReader) -> AsyncIterator[bytes]:
-        """Yield all pieces of a stream, and keep a copy."""
-        async for piece in stream.iter_any():
-            self.add(piece)
-            yield piece
-
-    async def add_rest(self, stream: StreamReader) -> None:
-        """Add what is left of a stream, as far as there is room."""
-        while len(self._data) <= self._limit and (piece := await stream.readany()):
-            self.add(piece)
-
-    def read(self, headers: CIMultiDictProxy[str]) -> bytes:
-        """Return the body of a request without compression. Raises PromptError and DecompressionError."""
-        data = self.read_decoded(headers.getall("content-encoding", ()))
-        if len(data) > self._limit:
-            raise PromptError(f"the request is larger than {self._limit:,} bytes")
-        return data
-
-    def read_decoded(self, encodings: Sequence[str]) -> bytes:
-        """Return the body without compression, up to some bytes more than the limit. Raises DecompressionError."""
-        unpacker, decoded = Decompressor(encodings), bytearray()
-        for piece in unpacker.iter_pieces(bytes(self._data)):
-            decoded += piece
-            if len(decoded) > self._limit:
-                break
-        return bytes(decoded)

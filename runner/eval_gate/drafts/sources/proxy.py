@@ -7,74 +7,53 @@ in them. The client receives exactly what the agent sends, piece by piece.
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import signal
 import threading
 import time
-from base64 import b64decode
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
-from http import HTTPStatus
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
 from urllib.parse import urlsplit
 
-from aiohttp import ClientError, ClientResponse, web
-from multidict import CIMultiDict, CIMultiDictProxy
+from aiohttp import ClientError, web
+from multidict import CIMultiDict
 from yarl import URL
 
 from eval_gate.drafts.observation import ObservationSet
-from eval_gate.drafts.sources.exchange_journal import (
-    BodyCopy,
-    ExchangeJournal,
-    RecordedExchange,
-    mask_entry,
-    parse_response,
-)
+from eval_gate.drafts.sources.exchange_journal import ExchangeJournal, RecordedExchange, mask_entry, parse_response
 from eval_gate.drafts.sources.json_log import read_journal
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
 from eval_gate.drafts.sources.source_messages import PromptError, SessionMessages
 from eval_gate.errors import GateError
-from eval_gate.files.certificates import load_ssl_context
 from eval_gate.model.limits import DRAFT_SOURCE_BYTES, MAX_RESPONSE_BYTES
-from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.agent_address import ContainerProbe, is_local_host
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.http.connection import ResponseHead, find_proxy, read_head
-from eval_gate.targets.http.pool import MAX_LINE, make_pool
+from eval_gate.targets.http.forwarding import (
+    HOST,
+    BodyCopy,
+    ForwardingProxy,
+    ReceivedResponse,
+    drop_connection_headers,
+    end_response,
+    iter_exchange_secrets,
+)
 from eval_gate.targets.http.request_builder import RequestBuilder
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.text.escape import format_count
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.http_response import DecompressionError
-from eval_gate.text.urls import is_credential_name, iter_url_secrets
 
-HOST: Final = "127.0.0.1"
-_HOP_BY_HOP: Final = frozenset(
-    {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
-        *("te", "trailer", "transfer-encoding", "upgrade"),
-    }
-)
-"""Headers for one connection only (RFC 9110, section 7.6.1)."""
-_COOKIES: Final = frozenset({"cookie", "set-cookie"})
-_PLAIN: Final = re.compile(r"[A-Za-z_/-]*|[0-9.:TZ+-]+")
-"""Cookie values that are no secrets: a word, a path, a number, a date."""
 _READABLE: Final = frozenset({"gzip", "x-gzip", "deflate", "identity"})
 """Encodings in which a response can be recorded."""
 _IDENTITY: Final = "identity"
-_AUTOMATIC_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _MAX_ERROR: Final = 300
 """Characters of an error that are recorded."""
-_MAX_CLIENTS: Final = 100
 _MAX_SESSIONS: Final = 1_000
-_SHUTDOWN_S: Final = 5.0
-_ADDED: Final = web.ResponseKey("added", list[str])
-_ADDED_BY_SERVER: Final = ("Content-Type", "Date", "Server")
 
 
 class ProxyRecording(FrozenStruct):
@@ -153,8 +132,10 @@ def _catch_signals() -> Iterator[asyncio.Event]:
         restore()
 
 
-class RecordingProxy:
+class RecordingProxy(ForwardingProxy):
     """Proxy that forwards to one agent and writes its exchanges to a journal."""
+
+    port_option = "--proxy"
 
     def __init__(
         self, settings: HttpSettings, recording: ProxyRecording, journal: ExchangeJournal, stopped: asyncio.Event
@@ -169,7 +150,7 @@ class RecordingProxy:
         builder = RequestBuilder(settings, ContainerProbe())
         self._origin = builder.url.origin()
         self._host = builder.headers.get("host") or self._origin.host_port_subcomponent or ""
-        self._pool = make_pool(_MAX_CLIENTS, load_ssl_context() if self._origin.scheme == "https" else None)
+        super().__init__(recording.redact, secure=self._origin.scheme == "https")
         self._sessions = SessionMessages(_MAX_SESSIONS)
         self._tasks = set[asyncio.Task[None]]()
         self._not_recorded: Counter[str] = Counter()
@@ -188,51 +169,28 @@ class RecordingProxy:
         counts = self._not_recorded.items()
         return tuple(f"Not recorded: {format_count(count, 'exchange')}, {why}." for why, count in counts)
 
-    @asynccontextmanager
-    async def listen(self, port: int) -> AsyncIterator[None]:
-        """Accept requests within the block; those under way at its end have 5 s. Raises GateError `invalid-proxy`."""
-        application = web.Application()
-        application.router.add_route("*", "/{path:.*}", self._handle)
-        application.on_response_prepare.append(_remove_added_headers)
-        runner = web.AppRunner(
-            application,
-            access_log=None,
-            handle_signals=False,
-            shutdown_timeout=_SHUTDOWN_S,
-            max_line_size=MAX_LINE,
-            max_field_size=MAX_LINE,
-        )
-        await runner.setup()
-        try:
-            try:
-                await web.TCPSite(runner, HOST, port).start()
-            except OSError as error:
-                reason = os.strerror(error.errno) if error.errno else str(error)
-                what = f"the proxy cannot listen at {HOST}:{port}: {reason.lower()}"
-                raise GateError("invalid-proxy", what, "choose a free port above 1023: --proxy PORT") from error
-            yield
-        finally:
-            await runner.cleanup()
-
     async def aclose(self) -> None:
         """Write what is recorded, and close all connections to the agent."""
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._pool.close()
+        await super().aclose()
         await self._matcher.aclose()
 
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """Forward one request, and record the exchange if it is one with the target."""
-        refusal = _find_refusal(request)
-        if refusal is not None:
-            return web.Response(status=HTTPStatus.FORBIDDEN, text=f"{refusal}\n")
         sent = BodyCopy(MAX_RESPONSE_BYTES)
         is_exchange = self._requests.is_exchange(RequestContent(request.method, request.raw_path, b""))
         started = time.perf_counter()
         try:
-            received = await self._forward(request, sent, is_exchange=is_exchange)
+            received = await self.forward(
+                request,
+                URL(f"{self._origin}{request.raw_path}", encoded=True),
+                self._select_request_headers(request, is_exchange=is_exchange),
+                sent.iter_copied(request.content) if request.can_read_body else None,
+                self._settings.max_response_bytes,
+            )
         except (ClientError, OSError, TimeoutError) as error:
-            received = _Received(error=f"the agent cannot be reached: {self._describe_error(error)}")
+            received = ReceivedResponse(error=f"the agent cannot be reached: {self.describe_error(error)}")
             with suppress(ConnectionError):
                 await sent.add_rest(request.content)
         except asyncio.CancelledError:
@@ -242,50 +200,11 @@ class RecordingProxy:
             task = asyncio.create_task(self._record(request, sent, received, (time.perf_counter() - started) * 1000))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        if received.response is None:
-            return web.Response(status=HTTPStatus.BAD_GATEWAY, text=f"{received.error}\n")
-        with suppress(ConnectionError):
-            await received.response.write_eof()
-        return received.response
-
-    async def _forward(self, request: web.Request, sent: BodyCopy, *, is_exchange: bool) -> _Received:
-        """Send a request to the agent and its response to the client, piece by piece."""
-        url = URL(f"{self._origin}{request.raw_path}", encoded=True)
-        async with self._pool.request(
-            request.method,
-            url,
-            headers=self._select_request_headers(request, is_exchange=is_exchange),
-            data=sent.iter_copied(request.content) if request.can_read_body else None,
-            skip_auto_headers=_AUTOMATIC_HEADERS,
-            allow_redirects=False,
-            proxy=find_proxy(url),
-        ) as upstream:
-            headers = _drop_connection_headers(upstream.headers)
-            response = web.StreamResponse(status=upstream.status, reason=upstream.reason, headers=headers)
-            response[_ADDED] = [name for name in _ADDED_BY_SERVER if name not in headers]
-            received = _Received(response, read_head(upstream), BodyCopy(self._settings.max_response_bytes))
-            encodings = upstream.headers.getall("content-encoding", ())
-            return await self._relay(request, upstream, replace(received, encodings=tuple(encodings)))
-
-    async def _relay(self, request: web.Request, upstream: ClientResponse, received: _Received) -> _Received:
-        """Send the body of a response to the client as it arrives, and keep a copy."""
-        assert received.response is not None
-        try:
-            await received.response.prepare(request)
-            async for piece in upstream.content.iter_any():
-                received.body.add(piece)
-                await received.response.write(piece)
-        except ConnectionError:  # of the client: those of the agent are of the class ClientError
-            return received if upstream.content.at_eof() else replace(received, is_cut_off=True)
-        except ClientError as error:
-            if request.transport is not None:
-                request.transport.abort()  # so that the client sees that it is incomplete
-            return replace(received, error=f"the connection broke during the response: {self._describe_error(error)}")
-        return received
+        return await end_response(received)
 
     def _select_request_headers(self, request: web.Request, *, is_exchange: bool) -> CIMultiDict[str]:
         """Select the headers to forward; the response to a recorded request is compressed only as it can be read."""
-        headers = _drop_connection_headers(request.headers)
+        headers = drop_connection_headers(request.headers)
         headers.popall("Expect", None)  # the proxy has answered it
         headers["Host"] = self._host
         encodings = headers.popall("Accept-Encoding", None)
@@ -298,19 +217,15 @@ class RecordingProxy:
             headers["Accept-Encoding"] = _IDENTITY
         return headers
 
-    def _describe_error(self, error: Exception) -> str:
-        message = (
-            os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
-        )
-        return self._recording.redact(message) or type(error).__name__
-
-    async def _record(self, request: web.Request, sent: BodyCopy, received: _Received, duration_ms: float) -> None:
+    async def _record(
+        self, request: web.Request, sent: BodyCopy, received: ReceivedResponse, duration_ms: float
+    ) -> None:
         """Write one exchange to the journal, or count it as not recorded."""
         try:
             if received.is_cut_off:
                 self._not_recorded["cut off by the client"] += 1
                 return
-            content = RequestContent(request.method, request.raw_path, sent.read(request.headers))
+            content = RequestContent(request.method, request.raw_path, _read_body(request, sent))
             redact = Redactor(iter_exchange_secrets(request, received.response))
             redact.include(self._recording.redact)
             exchange = self._build_exchange(content, received, duration_ms, redact)
@@ -331,7 +246,7 @@ class RecordingProxy:
             self._recording.announce(f"Recorded {self._recorded:,}")
 
     def _build_exchange(
-        self, content: RequestContent, received: _Received, duration_ms: float, redact: Redactor
+        self, content: RequestContent, received: ReceivedResponse, duration_ms: float, redact: Redactor
     ) -> RecordedExchange:
         """Build the record of one exchange. Raises PromptError and DecompressionError."""
         session = self._requests.find_session(content)
@@ -350,57 +265,9 @@ class RecordingProxy:
         return RecordedExchange(prompt, response)
 
 
-class _Received(FrozenStruct):
-    """The result of a request: a response for the client with a copy of it, or an error."""
-
-    response: web.StreamResponse | None = None
-    head: ResponseHead | None = None
-    body: BodyCopy = field(default_factory=lambda: BodyCopy(0))
-    encodings: tuple[str, ...] = ()
-    error: str | None = None
-    is_cut_off: bool = False
-    """The client left before the end."""
-
-
-def iter_exchange_secrets(request: web.Request, response: web.StreamResponse | None) -> Iterator[str]:
-    """Yield the credentials in the headers and cookies of an exchange, and in its query."""
-    yield from iter_url_secrets(f"http://{HOST}{request.raw_path}")
-    for name, value in (*request.headers.items(), *(response.headers.items() if response is not None else ())):
-        if name.lower() in _COOKIES:
-            # what follows in Set-Cookie are its attributes
-            pairs = [pair.partition("=") for pair in value.split(";")[: 1 if name.lower() == "set-cookie" else None]]
-            yield from (
-                text.strip(' "') for key, _, text in pairs if is_credential_name(key) or not _PLAIN.fullmatch(text)
-            )
-        elif is_credential_name(name):
-            scheme, _, secret = value.partition(" ")
-            yield from (value, secret)
-            if scheme.lower() == "basic":
-                with suppress(ValueError):
-                    yield b64decode(secret).decode("utf-8", "replace").partition(":")[2]
-
-
-def _find_refusal(request: web.Request) -> str | None:
-    """Find why to refuse: a page of another site could reach the proxy by a name that resolves to this machine."""
-    name = urlsplit(f"//{request.headers.get('Host', HOST)}").hostname
-    if name is None or not is_local_host(name):
-        return f"the proxy of Eval Gate is for this machine only: use http://{HOST} with its port"
-    if not request.raw_path.startswith("/") or not request.raw_path.isascii():
-        return "the proxy of Eval Gate takes only paths, in ASCII"
-    return None
-
-
-def _drop_connection_headers(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
-    """Copy the headers without those that are for one connection only."""
-    connection_names = {word.strip().lower() for value in headers.getall("Connection", ()) for word in value.split(",")}
-    copy = CIMultiDict[str]()
-    for name, value in headers.items():
-        if name.lower() not in _HOP_BY_HOP | connection_names:
-            copy.add(name, value)
-    return copy
-
-
-async def _remove_added_headers(_request: web.Request, response: web.StreamResponse) -> None:
-    """Remove the headers that the server adds to a response of the agent."""
-    for name in response.get(_ADDED, ()):
-        response.headers.popall(name, None)
+def _read_body(request: web.Request, sent: BodyCopy) -> bytes:
+    """Return the body of a request without compression. Raises PromptError and DecompressionError."""
+    data = sent.read_decoded(request.headers.getall("content-encoding", ()))
+    if len(data) > sent.limit:
+        raise PromptError(f"the request is larger than {sent.limit:,} bytes")
+    return data

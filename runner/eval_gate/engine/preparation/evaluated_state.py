@@ -68,12 +68,13 @@ def add_evaluated_state(
     measured = MeasuredFiles(context.root, context.environment, repository=files.repository, results=config.output_dir)
     results = os.path.relpath(files.root / config.output_dir, files.root)
     settings = {row.key: mask_value(value, plan.redactor) for row, value in iter_values(config) if _is_counted(row)}
+    calls = map(as_fields, plan.model_proxy.settings if plan.model_proxy else ())
     parts: Mapping[StatePart, Iterable[JsonValue]] = {
         StatePart.EVALS: [*_iter_eval_files(plan), *_iter_cases(plan, _EVAL_PARTS)],
         StatePart.GRADERS: [*_iter_grader_setup(plan, how, files), *_iter_cases(plan, _GRADER_PARTS)],
         StatePart.TARGETS: [*map(_describe_target, plan.list_targets()), *_iter_cases(plan, _TARGET_PARTS)],
         StatePart.TOOLS: [as_fields(tool) for tool in registry.tools] if registry else [],
-        StatePart.CONFIGURATION: [how.snapshot, how.snapshot_is_file, how.snapshot_program, settings],
+        StatePart.CONFIGURATION: [how.snapshot, how.snapshot_is_file, how.snapshot_program, settings, *calls],
         StatePart.MEASURES: [
             None if results.startswith("..") else results,
             {file: [*one] for file, one in patterns.items()},

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eval_gate.config.loader import describe_unread_configs
 from eval_gate.config.measures import iter_idle_globs
@@ -69,6 +70,7 @@ from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.build_context import BuildContext, MissingRequirements
 from eval_gate.targets.catalog import TargetCatalog
+from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER, restore_environment
 from eval_gate.targets.model.recording import RECORDING_NAME, RecordedResponse, Recording, RecordingFile, read_recording
 from eval_gate.targets.secret_masking import MaskedTarget
 from eval_gate.text.escape import format_first_few
@@ -77,6 +79,9 @@ from eval_gate.text.quoting import looks_like_key
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.tokens import TokenData
 from eval_gate.text.urls import iter_url_secrets, to_public_url
+
+if TYPE_CHECKING:
+    from eval_gate.engine.model_proxy import ModelProxy
 
 TOKEN_VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 """Variables that hold a secret wherever they are set, whether a target uses them or not."""
@@ -210,6 +215,7 @@ async def build_run_plan(
     inputs = await read_inputs(config, selection, context, offline=offline)
     if _find_chosen_target(config) is None and context.custom_target is None:
         check_target_count(inputs.suites)
+    context = replace(context, environment=restore_environment(context.environment))
     async with AsyncExitStack() as opened:
         plan = await _build_plan(config, selection, context, inputs, opened, offline=offline)
         opened.pop_all()
@@ -264,7 +270,14 @@ async def _build_plan(
         judges=assigned.judges,
         mask=shared.redact,
     )
-    how = replace(how, settings=(*how.settings, *list_target_measures((target, *targets.values()))))
+    proxy = None
+    if config.model_proxy is not None and not offline:
+        from eval_gate.engine.model_proxy import ModelProxy  # loads aiohttp
+
+        proxy = await ModelProxy.connect(config.model_proxy)
+        opened.push_async_callback(proxy.aclose)
+    calls = () if proxy is None else proxy.settings
+    how = replace(how, settings=(*how.settings, *list_target_measures((target, *targets.values())), *calls))
     variables = filter_environment(context.environment, names=config.pass_env)
     plan = RunPlan(
         run_id=run_id,
@@ -273,6 +286,7 @@ async def _build_plan(
         suites=suites,
         target=target,
         base_agent=base_agent.target if base_agent else None,
+        model_proxy=proxy,
         targets=targets,
         judges=assigned.judges,
         environment=variables,
@@ -309,9 +323,18 @@ async def _build_plan(
         + files.notices
         + tuple(iter_missing_sources(suites, tokens))
         + _describe_disabled_recording(config)
+        + _describe_sequence(config, proxy, (target, *targets.values()))
         + _describe_missing_tools(assigned, inputs),
     )
     return add_evaluated_state(plan, config, context, inputs.registry)
+
+
+def _describe_sequence(config: RunConfig, proxy: ModelProxy | None, targets: Sequence[Target]) -> tuple[str, ...]:
+    """Say that cases run one at a time where a target says otherwise."""
+    if proxy is None or config.target.concurrency or not any((target.workers or 1) > 1 for target in targets):
+        return ()
+    what = "cases run one at a time, because a model call that names no execution belongs to the only open one"
+    return (f"{what}; set concurrency if the agent passes on {EXECUTION_HEADER}",)
 
 
 def _build_context(config: RunConfig, inputs: RunInputs, context: RunContext) -> BuildContext:

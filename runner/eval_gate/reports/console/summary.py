@@ -116,8 +116,8 @@ class _ConsoleSummary:
         judges = view.judges if style.verbose else describe_judges(view.run, of=frozenset())
         older, passed_over = describe_older_baseline(view, mark=str), describe_unmeasured_runs(view, mark=str)
         power = view.power if style.verbose else ()
-        facts = (view.reuse, view.first_runs, *power, *judges, _format_baseline(view), older, passed_over)
-        for words in filter(None, facts):
+        facts = (view.first_runs, *power, *judges, _format_baseline(view), older, passed_over)
+        for words in filter(None, (view.model_calls, view.reuse, *facts)):
             yield from style.wrap_text(to_console_line(words, 1_000))
         for note in view.notes:
             yield from style.wrap_text(to_console_line(note, 500), begin="⚠ ", colour="yellow")

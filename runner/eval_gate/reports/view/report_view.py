@@ -39,6 +39,7 @@ from eval_gate.reports.wording.case_errors import describe_mistakes
 from eval_gate.reports.wording.grounds import format_place
 from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.metrics import MetricReport
+from eval_gate.reports.wording.model_calls import describe_model_calls
 from eval_gate.reports.wording.power import describe_false_alarms, describe_first_runs, describe_power
 from eval_gate.reports.wording.reuse import describe_outside_cause, describe_reuse
 from eval_gate.reports.wording.setup_changes import describe_prompt_change, describe_setup_changes
@@ -157,6 +158,8 @@ class ReportView(CaseLists):
 
     reuse = _cache_property(lambda view: describe_reuse(view.run))
     """What was reused from earlier runs, or why nothing was; None if no suite has measures."""
+    model_calls = _cache_property(lambda view: describe_model_calls(view.run))
+    """What answered the agent's model calls; None if they do not go through a proxy."""
     outside_cause = _cache_property(lambda view: describe_outside_cause(view.run))
     """Why the change is not the cause in re-checked suites that got worse; reports show it below the opening."""
 

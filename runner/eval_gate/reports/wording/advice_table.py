@@ -137,6 +137,10 @@ ADVICE_BY_CAUSE: Final = {
     ErrorCause.DATA_MISSING: AdviceRow(
         Owner.UNKNOWN, "let the agent report the data that the error names, or remove the check"
     ),
+    ErrorCause.MODEL_CALL_MISSING: AdviceRow(
+        Owner.CHANGE,
+        "record what the agent asks now: `eval-gate replay --on-miss live -- CMD`, then commit the recording",
+    ),
     ErrorCause.INTERNAL_ERROR: AdviceRow(
         Owner.EVAL_GATE, "report the error with the traceback that `--verbose` shows", may_pass=True
     ),
@@ -309,6 +313,7 @@ OWNERS_OF_PROBLEMS: Final = {
     "internal-error": Owner.EVAL_GATE,
     "invalid-journal": Owner.WORKFLOW,
     "invalid-recording": Owner.UNKNOWN,
+    "model-proxy-unreachable": Owner.WORKFLOW,
     "no-drafts": Owner.UNKNOWN,
     "output-not-writable": Owner.WORKFLOW,
     "registry-unreachable": Owner.UNKNOWN,

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from eval_gate.files.certificates import build_async_client
@@ -60,6 +61,8 @@ class CommandCall(FrozenStruct):
     batch: bytes | None = None
     timeout_s: float | None = None
     max_output: int = MAX_OUTPUT
+    variables: Mapping[str, str] = MappingProxyType({})
+    """Variables of the execution."""
 
 
 class CommandResult(FrozenStruct):
@@ -100,7 +103,7 @@ class CommandRunner:
     def build_command(self, call: CommandCall) -> Command:
         """Build the command of a program that needs no files of the call. Raises ProcessError."""
         line = self._template.render(self._build_values(self._template, call))
-        return Command(line, call.cwd, self._environment, mask=self._mask)
+        return Command(line, call.cwd, {**self._environment, **call.variables}, mask=self._mask)
 
     async def run_call(self, call: CommandCall) -> CommandResult:
         """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
@@ -119,7 +122,7 @@ class CommandRunner:
                 Command(
                     line,
                     call.cwd,
-                    self._environment | batch,
+                    {**self._environment, **call.variables, **batch},
                     timeout_s=call.timeout_s,
                     max_output=_MAX_UNUSED_STDOUT if in_file else call.max_output,
                     mask=self._mask,

@@ -165,7 +165,7 @@ class CodexTarget(DescribedTarget[CodexSettings]):
                 Command(
                     command,
                     cwd=cwd,
-                    environment=self._environment,
+                    environment={**self._environment, **request.variables},
                     stdin=prompt_bytes,
                     timeout_s=settings.timeout_seconds,
                     max_output=MAX_OUTPUT,

@@ -300,6 +300,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             attempt=attempt,
             timeout_s=self._settings.timeout_seconds,
             max_output=self._max_output,
+            variables=request.variables,
         )
 
     def _get_eval_folder(self, request: Request) -> Path:

@@ -30,6 +30,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
+from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -165,6 +166,8 @@ class RequestBuilder:
 
     def _add_execution_headers(self, headers: Mapping[str, str], request: Request) -> Mapping[str, str]:
         """Add the headers that tell the agent which execution a request is of (W3C Trace Context, W3C Baggage)."""
+        if request.variables:
+            headers = {**headers, EXECUTION_HEADER: request.execution_id}
         if not request.execution_id or not self._settings.traceparent:
             return headers
         case_id, run_id = quote(to_well_formed(request.case_id[:_MAX_CASE_ID]), safe=""), quote(request.run_id, safe="")

@@ -115,6 +115,7 @@ RUN_VALUES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
         {"config": CHOSEN | {"simulatedUser": "openai:gpt-4o"}, "files": {"evals/u.golden.json": CONVERSATION}},
     ),
     "seedManifestPath": ("other-seeds.json", {"config": {"seedManifestPath": "seeds.json"}, "files": SEEDED}),
+    "modelProxy": ("http://127.0.0.1:8799", {}),
     "snapshotEnabled": (False, {"config": {"snapshotPath": "snapshot.json"}}),
     "snapshotPath": ("other-snapshot.json", {"config": {"snapshotPath": "snapshot.json"}, "files": SEEDED}),
     "snapshotCommand": ("echo {}", {}),
@@ -149,6 +150,7 @@ COMPARED_AS = {
     "the judges of a case": StatePart.GRADERS,
     "the simulated user of a case": StatePart.GRADERS,
     "the seed values of a case": StatePart.EVALS,
+    "the recording of model calls": StatePart.CONFIGURATION,
     "the source of the snapshot": StatePart.CONFIGURATION,
     "the rules": None,
 }

@@ -1,0 +1,1 @@
+"""Record the model calls of an agent, and replay them."""

@@ -1,0 +1,218 @@
+"""Proxy between an agent and its model providers: records their answers, or replays them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import ClientError, web
+from msgspec import json as json_of
+from yarl import URL
+
+from eval_gate.model.base import Record
+from eval_gate.model.limits import MAX_RESPONSE_BYTES
+from eval_gate.model.model_recording import CallMode, ExecutionCalls
+from eval_gate.model_calls.misses import describe_miss
+from eval_gate.model_calls.recording_file import CallRecording, ModelCall, RecordedCall
+from eval_gate.struct import FrozenStruct
+from eval_gate.targets.http.forwarding import (
+    BodyCopy,
+    ForwardingProxy,
+    ReceivedResponse,
+    drop_connection_headers,
+    end_response,
+    iter_exchange_secrets,
+)
+from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER, GATE_PATH, PROXIED, get_base_path
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.http_response import DecompressionError
+
+MAX_MISSES: Final = 20
+"""Misses of one execution that are kept."""
+_EVENT: Final = re.compile(rb".*?(?:\r?\n){2}|.+\Z", re.DOTALL)
+"""One event of a stream, as which it is replayed."""
+_EXECUTIONS: Final = f"{GATE_PATH}/executions/"
+_TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-")
+"""The trace id of a W3C `traceparent`, which is the id of the execution."""
+
+
+class _Execution:
+    """Calls of one execution so far."""
+
+    def __init__(self) -> None:
+        self.numbers: Counter[str] = Counter()
+        self.replayed = self.live = 0
+        self.misses: list[str] = []
+
+    def add_miss(self, miss: str) -> None:
+        if len(self.misses) < MAX_MISSES:
+            self.misses.append(miss)
+
+
+class CallSource(FrozenStruct):
+    """How calls are answered: the mode, and the address of each provider."""
+
+    mode: CallMode
+    addresses: Mapping[str, str]
+    announce: Callable[[str], None] = lambda _: None
+
+
+class ModelCallProxy(ForwardingProxy):
+    """Proxy of an agent's model calls, which the gate tells when executions begin and end."""
+
+    def __init__(self, recording: CallRecording, source: CallSource) -> None:
+        super().__init__(Redactor(), secure=source.mode is not CallMode.REPLAY)
+        self._recording, self._source = recording, source
+        self._open: dict[str, _Execution] = {}
+        self.outside = _Execution()
+        """Calls that belong to no execution."""
+        self.calls = self.replayed = self.recorded = 0
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Control an execution, or answer a model call."""
+        path = request.raw_path.partition("?")[0]
+        if path == f"{GATE_PATH}/runs" and request.method == "POST":
+            self._open.clear()  # of a gate that was killed
+            return _respond(self._recording.description)
+        execution_id = None
+        if path.startswith(_EXECUTIONS):
+            execution_id, slash, rest = path.removeprefix(_EXECUTIONS).partition("/")
+            if not slash:
+                return self._direct_execution(request.method, execution_id)
+            path = f"/{rest}"
+        name = path.split("/")[1]
+        if name not in PROXIED or not path.startswith(f"{get_base_path(name)}/"):
+            return _refuse(f"the proxy of Eval Gate has no provider at {path[:200]}")
+        body = BodyCopy(MAX_RESPONSE_BYTES)
+        await body.add_rest(request.content)
+        data = body.read_decoded(())
+        if len(data) > MAX_RESPONSE_BYTES:
+            return _refuse(f"the request is larger than {MAX_RESPONSE_BYTES:,} bytes")
+        call = ModelCall(request.method, path, request.rel_url.raw_query_string, data)
+        return await self._respond_to_call(request, call, data, self._list_executions(request, execution_id))
+
+    def _direct_execution(self, method: str, execution_id: str) -> web.Response:
+        """Begin an execution, or end it and return its calls."""
+        if method == "POST":
+            self._open[execution_id] = _Execution()
+            return _respond(ExecutionCalls())
+        execution = self._open.pop(execution_id, None) if method == "DELETE" else None
+        if execution is None:
+            return _refuse(f"no execution {execution_id[:200]} is open")
+        misses = (*self.outside.misses, *execution.misses)
+        return _respond(ExecutionCalls(replayed=execution.replayed, live=execution.live, misses=misses))
+
+    def _list_executions(self, request: web.Request, execution_id: str | None) -> list[_Execution]:
+        """List the executions to which a call may belong: the one that it names, else all that are open."""
+        execution_id = execution_id or request.headers.get(EXECUTION_HEADER)
+        trace = _TRACE.match(request.headers.get("traceparent", ""))
+        if execution_id is None and trace and trace[1] in self._open:  # else it is of the agent's own tracing
+            execution_id = trace[1]
+        if execution_id is None:
+            return list(self._open.values()) or [self.outside]
+        return [self._open.get(execution_id, self.outside)]
+
+    async def _respond_to_call(
+        self, request: web.Request, call: ModelCall, data: bytes, executions: list[_Execution]
+    ) -> web.StreamResponse:
+        self.calls += 1
+        redact = Redactor(iter_exchange_secrets(request, None))
+        if len(executions) > 1:
+            return self._miss(
+                executions,
+                f"a model call came while {len(executions)} executions were open, and does not say to which it "
+                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time",
+            )
+        (execution,), mode = executions, self._source.mode
+        number = execution.numbers[call.key]
+        recorded = None
+        if mode is not CallMode.RECORD:
+            recorded = self._recording.find(call.key, number, repeats_last=execution is self.outside)
+        if recorded is not None:
+            execution.numbers[call.key] += 1
+            execution.replayed += 1
+            self.replayed += 1
+            return await _replay(request, recorded)
+        if mode is CallMode.REPLAY:
+            return self._miss(executions, describe_miss(call, self._recording, redact))
+        return await self._ask_provider(request, call, data, execution, redact)
+
+    def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
+        for execution in executions:
+            execution.add_miss(miss)
+        self._source.announce(f"Not answered: {miss}")
+        return _refuse(miss)
+
+    async def _ask_provider(
+        self, request: web.Request, call: ModelCall, data: bytes, execution: _Execution, redact: Redactor
+    ) -> web.StreamResponse:
+        """Forward a call, and record it if the provider answered it."""
+        name = call.path.split("/")[1]
+        rest = request.raw_path.partition(get_base_path(name))[2]
+        url = URL(f"{self._source.addresses.get(name, '').rstrip('/')}{rest}", encoded=True)
+        if not url.host:
+            return _refuse(f"the address of {name} is not set: {PROXIED[name].address_variable}")
+        headers = drop_connection_headers(request.headers)
+        for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
+            headers.popall(header, None)
+        headers["Host"], headers["Accept-Encoding"] = url.host_port_subcomponent or "", "identity"
+        execution.live += 1
+        try:
+            received = await self.forward(request, url, headers, data or None, MAX_RESPONSE_BYTES)
+        except (ClientError, OSError, TimeoutError) as error:
+            received = ReceivedResponse(error=f"{name} cannot be reached: {self.describe_error(error)}")
+        why = received.error or self._record(call, received, execution, redact)
+        if why:
+            self._source.announce(f"Not recorded: {redact(why)}")
+        return await end_response(received)
+
+    def _record(
+        self, call: ModelCall, received: ReceivedResponse, execution: _Execution, redact: Redactor
+    ) -> str | None:
+        """Record an answered call, and return why not, or None."""
+        assert received.head is not None
+        if not received.head.is_success:
+            return f"the provider answered with HTTP {received.head.status}"
+        if received.is_cut_off:
+            return "the agent left before the end of a response"
+        try:
+            content = received.body.read_decoded(received.encodings)
+        except DecompressionError as error:
+            return str(error)
+        if len(content) > MAX_RESPONSE_BYTES:
+            return f"a response is larger than {MAX_RESPONSE_BYTES:,} bytes"
+        number = execution.numbers[call.key]
+        execution.numbers[call.key] += 1
+        content_type = received.head.headers.get("content-type", "")
+        count = self._recording.count
+        why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        self.recorded += self._recording.count - count
+        return why
+
+
+async def _replay(request: web.Request, recorded: RecordedCall) -> web.StreamResponse:
+    """Answer from the recording: a stream event by event."""
+    headers = {"Content-Type": recorded.content_type}
+    if "event-stream" not in recorded.content_type:
+        return web.Response(status=recorded.status, headers=headers, body=recorded.content)
+    response = web.StreamResponse(status=recorded.status, headers=headers)
+    with suppress(ConnectionError):
+        await response.prepare(request)
+        for event in _EVENT.findall(recorded.content):
+            await response.write(event)
+        await response.write_eof()
+    return response
+
+
+def _refuse(why: str) -> web.Response:
+    """Build an error that the providers' libraries raise, and do not retry."""
+    error = {"message": f"Eval Gate: {why}", "type": "not_recorded", "code": "not_recorded", "status": "NOT_FOUND"}
+    body = json_of.encode({"type": "error", "error": error})
+    return web.Response(status=404, body=body, content_type="application/json", headers={"x-should-retry": "false"})
+
+
+def _respond(value: Record) -> web.Response:
+    return web.Response(body=json_of.encode(value), content_type="application/json")

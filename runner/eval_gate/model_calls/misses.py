@@ -1,0 +1,74 @@
+"""Wording for a model call that is not in the recording: what differs from the nearest recorded request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model_calls.recording_file import CallRecording, ModelCall
+from eval_gate.text.escape import format_count, to_one_line, truncate_text
+from eval_gate.text.json_values import ValuePath, iter_leaves
+from eval_gate.text.redaction import Redactor
+
+MAX_COMPARED: Final = 300
+"""Recorded requests that are compared with one that is missing."""
+_MAX_PATH: Final = 100
+_MAX_VALUE: Final = 80
+_CONTEXT: Final = 20
+"""Characters before the first difference of two texts that are shown."""
+
+
+def describe_miss(call: ModelCall, recording: CallRecording, redact: Redactor) -> str:
+    """Describe as half a sentence why the recording has no answer, without keys."""
+    what = f"`{to_one_line(call.method, 10)} {to_one_line(redact(call.path), _MAX_PATH)}`"
+    if recorded := recording.count_calls(call.key):
+        return f"{what} came more often in one execution than it is recorded ({format_count(recorded, 'time')})"
+    same_path = (one for one in recording if (one.method, one.path) == (call.method, call.path))
+    mine = dict(iter_leaves(call.mask_body(redact)))
+    candidates = [dict(iter_leaves(one.request)) for one in islice(same_path, MAX_COMPARED)]
+    if not candidates:
+        return f"{what} is not in the recording, and no other request to this path is"
+    nearest = min(candidates, key=lambda theirs: len(_list_differences(theirs, mine)))
+    differences = _list_differences(nearest, mine)
+    if not differences:
+        return f"{what} is not in the recording: it differs from the nearest request only in masked text"
+    first, rest = differences[0], len(differences) - 1
+    more = f", and {format_count(rest, 'more difference')}" if rest else ""
+    old, new = _format_sides(nearest, mine, first)
+    return f"{what} is not in the recording: `{_format_path(first)}` differs (recorded {old}, now {new}){more}"
+
+
+def _list_differences(
+    recorded: Mapping[ValuePath, JsonValue], current: Mapping[ValuePath, JsonValue]
+) -> list[ValuePath]:
+    """List the places of different values: in the order of the request, then those that only the recorded one has."""
+    no_value = object()
+    return [path for path in {**current, **recorded} if current.get(path, no_value) != recorded.get(path, no_value)]
+
+
+def _format_sides(
+    recorded: Mapping[ValuePath, JsonValue], current: Mapping[ValuePath, JsonValue], path: ValuePath
+) -> tuple[str, str]:
+    texts = [_format_value(side[path]) if path in side else None for side in (recorded, current)]
+    old, new = (text or "" for text in texts)
+    equal = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
+    begin = max(equal - _CONTEXT, 0)
+    parts = [
+        "nothing" if text is None else f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`"
+        for text in texts
+    ]
+    return parts[0], parts[1]
+
+
+def _format_value(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return to_one_line(text.replace("`", "'"), 3 * len(text))
+
+
+def _format_path(path: ValuePath) -> str:
+    """`messages[2].content`."""
+    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return to_one_line(words.removeprefix(".").replace("`", "'"), _MAX_PATH) or "body"

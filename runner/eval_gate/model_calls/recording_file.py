@@ -1,0 +1,191 @@
+"""File of recorded model calls: a line for each, found by a hash of its request.
+
+Headers are not stored, nor parts of the query that name credentials. Text of a request that looks like a key is masked;
+a response is stored as it was received, or not at all if it holds a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import parse_qsl, urlencode
+
+from msgspec import Meta, MsgspecError
+from msgspec import json as json_of
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.files.reading import read_limited
+from eval_gate.files.writing import append_data, open_to_append, write_atomically
+from eval_gate.model.base import JsonValue, Record, decode_json
+from eval_gate.model.limits import RECORDING_BYTES, RECORDING_LINE_BYTES
+from eval_gate.model.model_recording import CallMode, ModelRecording
+from eval_gate.struct import replace
+from eval_gate.text.json_values import map_texts
+from eval_gate.text.key_forms import find_known_forms, mask_keys
+from eval_gate.text.redaction import Redactor
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+from eval_gate.text.urls import is_credential_name
+
+
+class ModelCall:
+    """Request of an agent to a model: method, path at the proxy, and body."""
+
+    def __init__(self, method: str, path: str, query: str, body: bytes) -> None:
+        self.method = method
+        pairs = [pair for pair in parse_qsl(query, keep_blank_values=True) if not is_credential_name(pair[0])]
+        self.path = f"{path}?{urlencode(sorted(pairs))}" if pairs else path
+        self._body = body
+
+    @cached_property
+    def body(self) -> JsonValue:
+        """Parsed body; the SHA-256 of one that is not JSON."""
+        try:
+            return parse_untrusted_json(self._body or b"null")
+        except UntrustedJsonError:
+            return {"sha256": hashlib.sha256(self._body).hexdigest()}
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256 of the whole request without its headers, the same for any order of the members of objects."""
+        text = json.dumps([self.method, self.path, self.body], sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def mask_body(self, redact: Redactor) -> JsonValue:
+        """Return the body for a file that people commit."""
+        return map_texts(self.body, lambda text: mask_keys(redact(text)))
+
+
+class RecordedCall(Record, kw_only=True, omit_defaults=True):
+    """One line of the file. `number` counts the same request in an execution, from 0."""
+
+    key: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    number: Annotated[int, Meta(ge=0)] = 0
+    method: str
+    path: str
+    recorded_at: str
+    commit: str | None = None
+    request: JsonValue = None
+    status: Annotated[int, Meta(ge=200, le=299)]
+    content_type: str = ""
+    response: str = ""
+    response_bytes: bytes | None = None
+    """Response that is not UTF-8; `response` is empty then."""
+
+    @property
+    def content(self) -> bytes:
+        """Response as it was received."""
+        return self.response.encode() if self.response_bytes is None else self.response_bytes
+
+
+class CallRecording:
+    """Recorded calls by request, in the order in which one execution makes them."""
+
+    def __init__(self, file: Path, mode: CallMode, commit: str | None = None) -> None:
+        """Read the file, which `record` replaces at its first call. Raises GateError `invalid-recording`."""
+        self._file, self._mode, self._commit = file, mode, commit
+        self._calls: defaultdict[str, list[RecordedCall]] = defaultdict(list)
+        self.count = 0
+        for call in _read_calls(file) if mode is not CallMode.RECORD else ():
+            self._keep(call)
+        self.description = self._describe()
+        """What is replayed from the beginning."""
+
+    def __iter__(self) -> Iterator[RecordedCall]:
+        return (call for calls in self._calls.values() for call in calls)
+
+    def find(self, key: str, number: int, *, repeats_last: bool = False) -> RecordedCall | None:
+        """Find the answer to a request that an execution makes for this time; with `repeats_last`, the last one."""
+        calls = self._calls.get(key, ())
+        place = min(number, len(calls) - 1) if repeats_last else number
+        return calls[place] if 0 <= place < len(calls) else None
+
+    def count_calls(self, key: str) -> int:
+        """Return how often an execution can make a request."""
+        return len(self._calls.get(key, ()))
+
+    def add(self, call: ModelCall, number: int, response: tuple[int, str, bytes], redact: Redactor) -> str | None:
+        """Record a call with its status, content type and response; return why not, or None. Raises GateError."""
+        if number != len(self._calls[call.key]):
+            return None  # another execution has recorded it
+        status, content_type, content = response
+        try:
+            text, data = content.decode(), None
+        except UnicodeDecodeError:
+            text, data = "", content
+        if redact(text) != text or any(find_known_forms(text)):
+            return "its response holds a key, or what looks like one"
+        recorded = RecordedCall(
+            key=call.key,
+            number=number,
+            method=call.method,
+            path=call.path,
+            recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            commit=self._commit,
+            request=call.mask_body(redact),
+            status=status,
+            content_type=content_type,
+            response=text,
+            response_bytes=data,
+        )
+        line = json_of.encode(recorded) + b"\n"
+        if len(line) > RECORDING_LINE_BYTES:
+            return f"it is larger than {RECORDING_LINE_BYTES:,} bytes"
+        if self._mode is CallMode.RECORD and not self.count:
+            write_atomically(self._file, b"")
+        descriptor = open_to_append(self._file)
+        with open(descriptor, "rb"):  # noqa: PTH123 (closes the descriptor)
+            append_data(descriptor, line, self._file)
+        self._keep(recorded)
+        return None
+
+    def _keep(self, call: RecordedCall) -> None:
+        if call.number == len(self._calls[call.key]):  # of lines that a merge left twice, the first one counts
+            self._calls[call.key].append(call)
+            self.count += 1
+
+    def _describe(self) -> ModelRecording:
+        described = ModelRecording(mode=self._mode, file=str(self._file))
+        if not self.count:
+            return described
+        oldest = min(self, key=lambda call: call.recorded_at)
+        content = sorted((call.key, call.number, call.status, call.content) for call in self)
+        return replace(
+            described,
+            digest=hashlib.sha256(repr(content).encode()).hexdigest()[:16],
+            recorded_at=oldest.recorded_at[:100],
+            commit=oldest.commit and oldest.commit[:100],
+            providers=tuple(sorted({call.path.split("/")[1][:50] for call in self if call.path.startswith("/")}))[:20],
+        )
+
+
+def _read_calls(file: Path) -> Iterator[RecordedCall]:
+    """Yield the calls of a file, none if it does not exist. Raises GateError `invalid-recording`."""
+    try:
+        data = read_limited(file, RECORDING_BYTES)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _build_error(file, error.strerror or "cannot be read") from error
+    if len(data) > RECORDING_BYTES:
+        raise _build_error(file, f"is larger than {RECORDING_BYTES:,} bytes")
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                yield decode_json(line[: RECORDING_LINE_BYTES + 1], RecordedCall)
+            except MsgspecError as error:
+                raise _build_error(file, f"is not a recorded call: {str(error)[:200]}", number) from error
+
+
+def _build_error(file: Path, what: str, line: int | None = None) -> GateError:
+    return GateError(
+        "invalid-recording",
+        f"the recording {file} cannot be used",
+        "remove the line, or record again: eval-gate record -- CMD",
+        problems=[Problem(what, file=str(file), line=line)],
+    )

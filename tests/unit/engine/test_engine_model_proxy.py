@@ -1,0 +1,59 @@
+"""The connection of a run to the proxy of its agent's model calls."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from eval_gate.engine.model_proxy import ModelProxy
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.model_recording import ExecutionCalls
+from tests.support.agents import Exchange, agent, unused_port
+
+RECORDING = {"mode": "replay", "file": "f.jsonl", "digest": "0123456789abcdef", "providers": ["openai"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "why"),
+    [
+        (b"<html>", "200 OK", "is not the proxy of `eval-gate record`"),
+        (b'{"mode": "other", "file": ""}', "200 OK", "is not the proxy of `eval-gate record`"),
+        (b"{}", "404 Not Found", "HTTP 404"),
+    ],
+)
+def test_connect__other_server__ends_the_run_before_its_first_request(body, status, why) -> None:
+    async def respond(exchange: Exchange) -> None:
+        exchange.answer(body, status)
+
+    with agent(respond) as running, pytest.raises(GateError, match=why) as caught:
+        asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{running.port}"))
+    assert (caught.value.code, caught.value.exit_code) == ("model-proxy-unreachable", ExitCode.INCOMPLETE)
+
+
+def test_connect__nobody_listens__is_unreachable() -> None:
+    with pytest.raises(GateError, match="cannot be reached"):
+        asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{unused_port()}"))
+
+
+def test_execution__proxy_that_goes_away__has_a_miss_whatever_the_agent_responded() -> None:
+    async def respond(exchange: Exchange) -> None:
+        if exchange.number < 2:
+            exchange.answer({"replayed": 2, **RECORDING} if exchange.number else RECORDING)
+        else:
+            exchange.reset()
+
+    async def execute(url: str) -> tuple[ModelProxy, str | None, ExecutionCalls, str | None]:
+        proxy = await ModelProxy.connect(url)
+        try:
+            return proxy, await proxy.begin("a"), await proxy.end("a"), await proxy.begin("b")
+        finally:
+            await proxy.aclose()
+
+    with agent(respond) as running:
+        proxy, begun, calls, second = asyncio.run(execute(f"http://127.0.0.1:{running.port}"))
+    assert (begun, len(calls.misses), proxy.recording.incomplete_executions) == (None, 1, 1)
+    assert "cannot be reached" in calls.misses[0]
+    assert "cannot be reached" in (second or "")
+    (setting,) = proxy.settings
+    assert (setting.name, setting.value, setting.default) == ("modelCalls", "replayed #0123456789abcdef", "live")
