@@ -83,16 +83,18 @@ class ModelCallProxy(ForwardingProxy):
             if not slash:
                 return self._direct_execution(request.method, execution_id)
             path = f"/{rest}"
-        name = path.split("/")[1]
-        if name not in PROXIED or not path.startswith(f"{get_base_path(name)}/"):
-            return _refuse(f"the proxy of Eval Gate has no provider at {path[:200]}")
         body = BodyCopy(MAX_RESPONSE_BYTES)
         await body.add_rest(request.content)
-        data = body.read_decoded(())
+        data, executions = body.read_decoded(()), self._list_executions(request, execution_id)
+        name, redact = path.split("/")[1], Redactor(iter_exchange_secrets(request, None))
+        if name not in PROXIED or not path.startswith(f"{get_base_path(name)}/"):
+            # outside of executions, it may be a probe of the port instead of a model call
+            executions = [one for one in executions if one is not self.outside]
+            return self._miss(executions, f"the proxy has no provider at {redact(path)[:200]}")
         if len(data) > MAX_RESPONSE_BYTES:
-            return _refuse(f"the request is larger than {MAX_RESPONSE_BYTES:,} bytes")
+            return self._miss(executions, f"a request to {name} is larger than {MAX_RESPONSE_BYTES:,} bytes")
         call = ModelCall(request.method, path, request.rel_url.raw_query_string, data)
-        return await self._respond_to_call(request, call, data, self._list_executions(request, execution_id))
+        return await self._respond_to_call(request, call, data, executions, redact)
 
     def _direct_execution(self, method: str, execution_id: str) -> web.Response:
         """Begin an execution, or end it and return its calls."""
@@ -116,10 +118,9 @@ class ModelCallProxy(ForwardingProxy):
         return [self._open.get(execution_id, self.outside)]
 
     async def _respond_to_call(
-        self, request: web.Request, call: ModelCall, data: bytes, executions: list[_Execution]
+        self, request: web.Request, call: ModelCall, data: bytes, executions: list[_Execution], redact: Redactor
     ) -> web.StreamResponse:
         self.calls += 1
-        redact = Redactor(iter_exchange_secrets(request, None))
         if len(executions) > 1:
             return self._miss(
                 executions,
@@ -150,11 +151,11 @@ class ModelCallProxy(ForwardingProxy):
         self, request: web.Request, call: ModelCall, data: bytes, execution: _Execution, redact: Redactor
     ) -> web.StreamResponse:
         """Forward a call, and record it if the provider answered it."""
-        name = call.path.split("/")[1]
-        rest = request.raw_path.partition(get_base_path(name))[2]
+        name, path = call.path.split("/")[1], call.path.partition("?")[0]
+        rest = path.removeprefix(get_base_path(name)) + "".join(request.raw_path.partition("?")[1:])
         url = URL(f"{self._source.addresses.get(name, '').rstrip('/')}{rest}", encoded=True)
         if not url.host:
-            return _refuse(f"the address of {name} is not set: {PROXIED[name].address_variable}")
+            return self._miss([execution], f"the address of {name} is not set: {PROXIED[name].address_variable}")
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
             headers.popall(header, None)

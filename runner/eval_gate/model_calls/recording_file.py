@@ -72,7 +72,7 @@ class RecordedCall(Record, kw_only=True, omit_defaults=True):
     commit: str | None = None
     request: JsonValue = None
     status: Annotated[int, Meta(ge=200, le=299)]
-    content_type: str = ""
+    content_type: Annotated[str, Meta(pattern=r"^[\x20-\x7e]*\Z")] = ""
     response: str = ""
     response_bytes: bytes | None = None
     """Response that is not UTF-8; `response` is empty then."""
@@ -118,13 +118,14 @@ class CallRecording:
             text, data = content.decode(), None
         except UnicodeDecodeError:
             text, data = "", content
-        if redact(text) != text or any(find_known_forms(text)):
+        readable = content.decode(errors="replace")
+        if redact(readable) != readable or any(find_known_forms(readable)):
             return "its response holds a key, or what looks like one"
         recorded = RecordedCall(
             key=call.key,
             number=number,
             method=call.method,
-            path=call.path,
+            path=mask_keys(redact(call.path)),
             recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
             commit=self._commit,
             request=call.mask_body(redact),
@@ -154,7 +155,7 @@ class CallRecording:
         if not self.count:
             return described
         oldest = min(self, key=lambda call: call.recorded_at)
-        content = sorted((call.key, call.number, call.status, call.content) for call in self)
+        content = sorted((call.key, call.number, call.status, call.content_type, call.content) for call in self)
         return replace(
             described,
             digest=hashlib.sha256(repr(content).encode()).hexdigest()[:16],

@@ -14,6 +14,8 @@ import pytest
 from eval_gate.model.model_recording import CallMode
 from eval_gate.model_calls.call_proxy import CallSource, ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
+from eval_gate.struct import replace
+from eval_gate.targets.model.proxied_providers import PROXIED
 from tests.support.agents import Exchange, Handler, agent
 
 CHAT = "/openai/v1/chat/completions"
@@ -205,9 +207,42 @@ def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mistral/v1/chat", "/openai/chat", "/", "/azure/openai/x"])
-def test_call__to_a_provider_without_an_address__is_refused(file, path) -> None:
-    (status, body), _, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
-    assert (status, b"Eval Gate" in body) == (404, True)
+def test_call__to_a_provider_without_an_address__is_a_miss_of_its_execution(file, path) -> None:
+    def ask(client: Client) -> object:
+        client.begin("a")
+        return client.ask(path=path), client.end("a")["misses"]
+
+    ((status, body), misses), _, _ = use_proxy(file, CallMode.RECORD, ask)
+    assert (status, b"Eval Gate" in body, len(misses)) == (404, True, 1)
+
+
+def test_request__of_a_page_outside_of_executions__is_no_model_call(file) -> None:
+    def ask(client: Client) -> object:
+        probe = client.send("GET", "/health")[0]
+        client.begin("a")
+        return probe, client.end("a")["misses"]
+
+    assert use_proxy(file, CallMode.REPLAY, ask)[0] == (404, [])
+
+
+def test_call__that_is_too_large__is_a_miss(file, monkeypatch) -> None:
+    monkeypatch.setattr("eval_gate.model_calls.call_proxy.MAX_RESPONSE_BYTES", 100)
+
+    def ask(client: Client) -> object:
+        client.begin("a")
+        return client.ask("x" * 100)[0], client.end("a")["misses"]
+
+    (status, misses), _, _ = use_proxy(file, CallMode.REPLAY, ask)
+    assert (status, "larger than 100 bytes" in misses[0]) == (404, True)
+
+
+def test_call__of_an_execution_called_like_a_provider__goes_to_the_provider(file, monkeypatch) -> None:
+    monkeypatch.setitem(PROXIED, "openai", replace(PROXIED["openai"], default_address="https://model.example"))
+
+    def ask(client: Client) -> int:
+        return client.ask(path="/eval-gate/executions/openai@127.0.0.1:9/openai/chat")[0]
+
+    assert use_proxy(file, CallMode.RECORD, ask)[0] == 200
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:
