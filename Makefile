@@ -64,7 +64,7 @@ action: $(VENV)/dev  ## write both action.yml, the tables of docs/action-inputs.
 conformance: $(VENV)/dev  ## write tests/contract/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance
 
-interop: $(VENV)/dev  ## test against GitHub's own artifact client, a stand-in for model providers, an MCP server (needs node)
+interop: $(VENV)/dev  ## test against GitHub's own artifact client, a stand-in for model providers, an MCP server, an S3 server (needs node)
 	@cd tests/interop/artifact && npm ci --silent
 	@cd tests/interop/models && npm ci --silent
 	@cd tests/interop/mcp && npm ci --silent

@@ -142,7 +142,7 @@ def _parts_of_history() -> Iterator[Part]:
     yield Part("days.mishap", "a first mishap is not allowed for", mishap, judged_only=True)
     levels = ((case_history, "count_level_runs", lambda runs: len(runs[: branch_level.MAX_RUNS])),)
     yield Part("levels", "all runs of history count, whatever the branch did as a whole", levels, least=2)
-    turned = ((flakiness, "_is_level_change", lambda *_: False),)
+    turned = ((flakiness, "is_level_change", lambda *_: False),)
     yield Part("levels.case", "all runs of a case count, whether it broke or was mended", turned, least=2)
     yield Part("days and levels", "none of both, of the suite and of a case", (*alike, *levels, *turned), least=2)
     unknown = ((case_history, "learn_prior", lambda *_: prior.DEFAULT_PRIOR),)

@@ -112,7 +112,7 @@ def test_judge__a_file_that_means_harm__is_refused_by_name_soon_and_in_little_me
 
 
 OWN_KEYS = {
-    "many-keys.jsonl": b'{"id":"a","status":"passed",' + b",".join(b'"scre%06x":1' % at for at in range(60_000)) + b"}",
+    "many-keys.jsonl": b'{"id":"a","status":"passed",' + b",".join(b'"scre%06x":1' % at for at in range(19_000)) + b"}",
     "many-lines.jsonl": b"\n".join(
         b'{"id":"%d","status":"passed","annotator":1,"session":2,"region":3,"git_branch":4,"top_p":5}' % at
         for at in range(10_000)

@@ -111,6 +111,13 @@ def test_convert__the_same_agent_again__is_green(tmp_path) -> None:
 
 
 @needs_jq
+@pytest.mark.parametrize("tool", ["mlflow", "phoenix", "langfuse"])
+def test_convert__tool_with_traces__each_line_has_its_own(tool, tmp_path) -> None:
+    lines = [json.loads(one) for one in Path(convert(tool, "base", tmp_path / "base")).read_text().splitlines()]
+    assert all(line["trace_id"] for line in lines), lines
+
+
+@needs_jq
 def test_convert__trials__are_executions_of_one_case(tmp_path) -> None:
     lines = Path(convert("phoenix", "base", tmp_path / "base")).read_text().splitlines()
     assert [json.loads(one)["trial"] for one in lines] == [1, 2] * 4

@@ -34,6 +34,7 @@ ASKED: dict[str, tuple[list[str], dict[str, str]]] = {
     "calling a model": (["run", "--model", "openai:gpt-4o"], {"OPENAI_API_KEY": "sk-1"}),
     "listing the tools of an MCP server": (["run", *ENDPOINT, "--tool-registry", "http://127.0.0.1:9/mcp"], {}),
     "calling GitHub": (["action"], WORKFLOW),
+    "the store s3://bucket/gate": (["run", *ENDPOINT, "--store", "s3://bucket/gate"], {}),
 }
 SUITE = [{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}]
 
@@ -91,7 +92,7 @@ def test_installation__without_extras__is_half_of_the_packages() -> None:
     assert 2 * len(needed(PROJECT["dependencies"])) < len(needed([*PROJECT["dependencies"], *extras]))
 
 
-@pytest.mark.parametrize(("extra", "doing"), list(zip(("models", "mcp", "github"), ASKED, strict=True)))
+@pytest.mark.parametrize(("extra", "doing"), list(zip(("models", "mcp", "github", "store"), ASKED, strict=True)))
 @pytest.mark.slow
 def test_extra__that_is_not_installed__is_named(bare, tmp_path, extra, doing) -> None:
     arguments, variables = ASKED[doing]

@@ -1,4 +1,4 @@
-"""The page about eval files: every file that it shows is valid, and its table of assertions is complete."""
+"""The pages about eval files and fields: every file there is valid, and the table of assertions is complete."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
+from eval_gate.formats.document_reader import get_known_keys
 from eval_gate.formats.tool_forge.file_model import Expect, ToolForgeCase
 from eval_gate.model.case import Tier
 from tests.integration.test_integration_run import ROOT, gate
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-FILES = re.findall(r"`(evals/[\w.]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+SHOWN = PAGE + (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
+FILES = re.findall(r"`(evals/[\w.]+)`:\n\n```\w+\n(.*?)^```", SHOWN, re.MULTILINE | re.DOTALL)
 
 
 def list_keys(section: str) -> set[str]:
@@ -23,7 +25,7 @@ def list_keys(section: str) -> set[str]:
 
 
 def test_files__of_the_page__are_valid(tmp_path: Path) -> None:
-    assert len(FILES) >= 3
+    assert len(FILES) >= 4
     (tmp_path / "evals").mkdir()
     for name, text in FILES:
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -39,4 +41,4 @@ def test_tables__of_the_page__name_all_assertions_and_tiers() -> None:
 def test_table__of_keys__names_all_of_a_case() -> None:
     head = PAGE.partition("| key of a case |")[2].partition("\n\n")[0]
     shown = {key for cell in re.findall(r"^\| (`[^|]*`) \|", head, re.MULTILINE) for key in re.findall(r"`(\w+)", cell)}
-    assert {to_camel(name) for name in ToolForgeCase.model_fields} == shown
+    assert get_known_keys(ToolForgeCase) == shown

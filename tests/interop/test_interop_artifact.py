@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from eval_gate.github.artifacts.artifact_search import list_run_artifacts
-from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact, write_archive
+from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.results.archive import write_archive
 from eval_gate.text.secret import Secret
 from tests.support.browsing import follow
 from tests.support.github import FakeGitHub, fake_github

@@ -31,6 +31,7 @@ DIFFERENCES: Final = {
     "hook-after-that-fails": "what a hook should have prepared for graders is not there: AgentV warns only",
     "workspace-with-generated-files": "what is in node_modules and __pycache__ is no change",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
+    "fields-length-of-a-text": "a text has a length: AgentV knows only that of lists, and passes the rest",
     "talk-that-breaks": "a turn that breaks is an agent error: AgentV gives the turn 0 and goes on",
 }
 """Cases to which we give less, or which we do not judge, and why."""

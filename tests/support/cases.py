@@ -62,6 +62,8 @@ class ScriptedTarget:
     workspace_problem = None
     conversation_problem = None
     remembers_turns = True
+    sends_traceparent = False
+    origin = None
     retry_policy = RetryPolicy(max_retries=0)
     timeout_ms = None
     notices: tuple[str, ...] = ()

@@ -169,9 +169,11 @@ EXCLUDES: Final[Mapping[str, frozenset[str]]] = {
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, Json]]] = {
     "http": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "waitFor": 1, "maxResponseBytes": 5000}
     | {"backoffFactor": 3, "maxDelayMs": 9, "retryableStatusCodes": [500], "healthcheck": "http://agent.test/up"}
-    | {"modelPath": "by"},
-    "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"},
-    "lines": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"},
+    | {"modelPath": "by", "tracePath": "trace", "traceHeader": "X-Trace", "traceparent": True},
+    "cli": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"}
+    | {"tracePath": "trace"},
+    "lines": {"workers": 3, "maxRetries": 1, "verbose": True, "keepTempFiles": True, "modelPath": "by"}
+    | {"tracePath": "trace"},
     "mock": {"workers": 3},
     "model": {"workers": 3, "maxRetries": 1, "initialDelayMs": 5, "maxDelayMs": 9, "backoffFactor": 3}
     | {"retryableStatusCodes": [500]},
@@ -209,6 +211,9 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "maxCostUsd": 5,
     "rerunBudget": "5m",
     "warmUp": 10,
+    "store": "baselines",
+    "storeBranch": "trunk",
+    "storeWrite": True,
     "reuse": True,
     "rubric": "always",
     "recording": "record",
@@ -216,6 +221,7 @@ RUN_WITHOUT_EFFECT: Final[Mapping[str, Json]] = {
     "outputDir": "out",
     "reports": ["junit=out/junit.xml"],
     "junitFailures": "all",
+    "traceUrl": "https://traces.example/{{traceId}}",
     "exports": ["agentv=out/agentv.jsonl"],
     "resultsEncoding": "cp1252",
 }

@@ -108,7 +108,7 @@ PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 EVERYTHING = [
     *PROJECT["dependencies"],
-    *(line for name in ("github", "inspect", "mcp", "models") for line in EXTRAS[name]),
+    *(line for name in ("github", "inspect", "mcp", "models", "store") for line in EXTRAS[name]),
 ]
 
 

@@ -15,7 +15,7 @@ from eval_gate.action.baseline_lookup import discard_unrelated_baseline
 from eval_gate.action.baseline_refresh import find_baseline_refresh
 from eval_gate.action.inputs import BaseAgentTiming, guess_inputs, read_inputs
 from eval_gate.action.lookups import Lookups
-from eval_gate.action.publishing.drift_issue import compute_branch_drift
+from eval_gate.action.publishing.drift_issue import BranchDrift, compute_branch_drift
 from eval_gate.action.publishing.run_publication import (
     FinishedRun,
     RunFiles,
@@ -39,9 +39,10 @@ from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import StepMode
 from eval_gate.action.trust.event_files import EventFiles
 from eval_gate.action.workflow_context import build_workflow_context
+from eval_gate.analysis.trend.trend_page import TREND_FOLDER, write_trend
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import BaseAgentChoice, RunConfig
-from eval_gate.errors import PAGES, ExitCode, GateError, get_signal_exit_code
+from eval_gate.errors import PAGES, ExitCode, GateError, get_signal_exit_code, treat_errors_as_incomplete
 from eval_gate.files.reading import RefusedReadError, check_reads
 from eval_gate.gate.base_agent_cases import find_clearable_cases
 from eval_gate.gate.verdict_decision import decide_verdict
@@ -240,7 +241,8 @@ def _run_gate(
         if stored_run and not executed_run.interrupted
         else None
     )
-    finished = FinishedRun(decided_run, files, executed_run.interrupted, drift=drift)
+    trend = _write_trend(drift, stored_run.result_path.parent, context) if drift and stored_run else None
+    finished = FinishedRun(decided_run, files, executed_run.interrupted, drift=drift, trend=trend)
     if is_deferred and finished.exit_code is ExitCode.FAILED:
         # the verdict has looked up the waivers already
         clearable = find_clearable_cases(decided_run, replace(gate_inputs, waiver_lookup=None))
@@ -254,3 +256,10 @@ def _write_reports(requests: Sequence[ReportRequest], evaluated_run: EvaluatedRu
     all_requests = tuple(dict.fromkeys((*requests, page)))
     files = write_run_reports(all_requests, evaluated_run, context)
     return RunFiles(evaluated_run.result_path, files[all_requests.index(page)])
+
+
+def _write_trend(drift: BranchDrift, folder: Path, context: ReportContext) -> Path | None:
+    """Write page and badge of the branch over time, and return their folder; None if no run is complete."""
+    with treat_errors_as_incomplete():
+        files = write_trend(folder / TREND_FOLDER, drift.history, drift.pass_score, context)
+    return files[0].parent if files else None

@@ -192,6 +192,11 @@ OUTPUTS: Final = (
     ActionOutput("cost-usd", "Known cost; empty when unknown."),
     ActionOutput("result-path", "Path of the run result, relative to the workspace."),
     ActionOutput("report-path", "Path of the HTML report, relative to the workspace."),
+    ActionOutput(
+        "trend-path",
+        "On the default branch: path of the folder with the page over time and the badge, relative to the workspace;"
+        " empty otherwise.",
+    ),
     ActionOutput("run-id", "Id of the run."),
     ActionOutput("baseline-run-id", "Id of the baseline run; empty without a baseline."),
     ActionOutput("baseline-sha", "Commit of the baseline; empty when unknown."),

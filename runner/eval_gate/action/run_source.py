@@ -36,6 +36,7 @@ from eval_gate.results.merge import merge_parts, read_merged_run
 from eval_gate.results.result_names import LATEST
 from eval_gate.results.run_reader import StoredRun, is_run_reference, list_stored_runs
 from eval_gate.results.run_writer import make_run_folder
+from eval_gate.results.trace_links import link_traces
 from eval_gate.session.evaluation import EvaluatedRun, warm_up_run
 from eval_gate.session.external_run import make_external_run, read_external_results
 from eval_gate.session.run import ExecutedRun, add_base_agent_results, make_run
@@ -136,7 +137,8 @@ def get_run(step: Step, session: Session, lookups: Lookups, log: StepLog) -> Exe
         with log.commands.open_group("Evals"):
             executed_run = run_async(make_run(session, LogProgress(log.commands.print_line)))
     else:
-        result = drop_untrusted_base_agent(_load_stored_run(step, session, lookups, log), session.config.base_agent)
+        stored = link_traces(_load_stored_run(step, session, lookups, log), session.config.trace_url)
+        result = drop_untrusted_base_agent(stored, session.config.base_agent)
         executed_run = ExecutedRun(
             result if step.plan.mode is StepMode.RELAY else _add_base_agent_results(session, result, log)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from eval_gate.config.settings import RunConfig
 from eval_gate.struct import FrozenStruct
 
 _NO_PULL_REQUEST: Final = frozenset({"", "false"})
@@ -117,6 +118,19 @@ def find_ci_job(variables: Mapping[str, str]) -> CIJob | None:
         target_branch=target if pull_request is not None else None,
         is_default_branch=says_default and pull_request is None,
     )
+
+
+def find_write_objection(config: RunConfig, variables: Mapping[str, str]) -> str | None:
+    """Find why the job that has these variables may only read a store of baselines; None if it may write."""
+    job = find_ci_job(variables)
+    if job.pull_request if job else variables.get("GITHUB_HEAD_REF"):
+        return "a pull request only reads"
+    if job is None or job.branch is None:
+        where = f"in a job of {job.system} without a branch" if job else "outside of a known CI system"
+        return None if config.store_write else f"{where}, only --store-write stores a run"
+    if job.is_default_branch or job.branch == config.store_branch:
+        return None
+    return f"{job.branch} is not known to be the default branch, which storeBranch can name"
 
 
 def _to_branch(reference: str | None) -> str | None:

@@ -17,7 +17,7 @@ from eval_gate import __version__
 from eval_gate.cli import options
 from eval_gate.cli.repository import draft, init, measures, schema, validate, waive
 from eval_gate.cli.runs import action, agent_evals, demo, run
-from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, report, view
+from eval_gate.cli.stored_runs import calibrate, check, compare, drift, merge, power, publish, report, trend, view
 from eval_gate.cli.terminal.console import Verbosity, hide_keys, print_error, print_internal_error, print_message
 from eval_gate.cli.terminal.help import FullHelpGroup, PlainCommand, build_command_class
 from eval_gate.errors import ExitCode, GateError, find_exhaustion_error, get_signal_exit_code
@@ -68,6 +68,7 @@ for _command in (
     options.with_options(view.view),
     options.with_options(power.power, power.USED),
     options.with_options(drift.drift, drift.USED),
+    options.with_options(trend.trend, trend.USED),
     options.with_options(merge.merge),
     options.with_options(calibrate.calibrate),
     options.with_options(validate.validate, validate.USED),
@@ -76,7 +77,7 @@ for _command in (
     options.with_options(init.init, init.USED),
     options.with_options(demo.demo),
     options.with_options(action.action),
-    options.with_options(action.publish),
+    options.with_options(publish.publish),
 ):
     app.command(cls=PlainCommand)(_command)
 app.command(cls=build_command_class(draft.COMMON))(options.with_options(draft.draft, draft.USED, has_short_help=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -24,6 +25,7 @@ DEFAULT_RERUNS: Final = 12
 """Default of the maximum re-runs of a case. Few cases need them all: see `MIN_RERUN_EVIDENCE`."""
 DEFAULT_FALSE_ALARM_RATE: Final = 0.05
 DEFAULT_WAIVERS: Final = ".eval-gate/waivers.yaml"
+_REPORT_ONLY: Final = re.compile(r"until ([2-9]|[1-9]\d|100) runs", re.ASCII)
 
 
 class FailOn(StrEnum):
@@ -67,6 +69,18 @@ def _combine_conditions(words: Iterable[tuple[FailOn, ...]]) -> frozenset[FailOn
         raise ValueError("never cannot be combined with other conditions")
     about_failing = {FailOn.FAILURES, FailOn.REGRESSIONS, FailOn.NEVER}
     return chosen if chosen & about_failing else chosen | {DEFAULT_FAIL_ON}
+
+
+def parse_report_only(text: str) -> int:
+    """Return the runs of `until 10 runs`. Raises ValueError with what is wrong, for a person."""
+    if match := _REPORT_ONLY.fullmatch(text.strip()):
+        return int(match[1])
+    raise ValueError(f"{quote_value(text)} is not `until N runs` with a number from 2 to 100, such as `until 10 runs`")
+
+
+def _check_report_only(text: str) -> str:
+    parse_report_only(text)
+    return text.strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +143,13 @@ class Policy:
     )
     max_token_increase: float | None = _define_increase(
         None, "Maximum increase of the typical case's tokens since the baseline, in percent."
+    )
+    report_only: Text | None = _define_rule(
+        None,
+        "Runs of history before which a gate that fails only because of regressions exits with 0: until N runs.",
+        default_text="off",
+        metavar="PERIOD",
+        each=_check_report_only,
     )
     waivers: Place | None = _define_rule(
         None,

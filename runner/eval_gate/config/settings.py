@@ -34,6 +34,7 @@ _define_snapshot = partial(_define_run, input=False, compared_as="the source of 
 _define_baseline = partial(
     define_setting, panel=Panel.BASELINE, input=False, no_effect="it is what a result is compared with"
 )
+_define_store = partial(define_setting, panel=Panel.BASELINE, input=False, no_effect="it is where results are stored")
 _define_output = partial(define_setting, panel=Panel.OUTPUT, no_effect="it is what is written of a result")
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
@@ -303,6 +304,13 @@ class RetentionRules:
     patterns: tuple[str, ...] = ()
 
 
+def parse_trace_url(text: str) -> str:
+    """Validate the template of links to traces. Raises ValueError for a person."""
+    from eval_gate.text.trace_addresses import parse_trace_template
+
+    return parse_trace_template(text)
+
+
 def parse_pattern(text: str) -> str:
     """Validate a JavaScript regular expression without slashes and flags. Raises ValueError for a person."""
     from eval_gate.text.javascript.regex import find_pattern_problem
@@ -502,6 +510,19 @@ class RunConfig:
         default_text="the history stored with the baseline",
         metavar="REF",
     )
+    store: Place | None = _define_store(
+        None,
+        "Folder, or URL such as s3://bucket/prefix, that has the baselines of this gate: `latest` is looked for there,"
+        " and a run of the default branch is stored there.",
+        default_text="none",
+        metavar="PLACE",
+    )
+    store_branch: Text | None = _define_store(
+        None,
+        "Default branch, whose runs are stored, where the CI system does not name it.",
+        metavar="NAME",
+    )
+    store_write: bool = _define_store(False, "Store the run outside of a known CI system.")
     warm_up: int | None = define_setting(
         None,
         "Runs of history that a run of the default branch fills up to, by executing all cases in further rounds.",
@@ -533,6 +554,15 @@ class RunConfig:
         "Cases that a JUnit report shows as failures: blocking (those that keep the gate from passing) or all.",
         metavar="WHICH",
         input=False,
+    )
+    trace_url: Text | None = _define_output(
+        None,
+        "Address of a trace, with {{traceId}}, which makes the ids of traces links.",
+        default_text="no links",
+        metavar="URL",
+        each=parse_trace_url,
+        input=False,
+        no_effect="it is what is shown of a result",
     )
     exports: tuple[ReportRequest, ...] = _define_output(
         (),

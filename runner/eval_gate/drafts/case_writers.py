@@ -108,6 +108,8 @@ def build_expect(expectation: DraftExpectation) -> dict[str, JsonValue]:
     if expectation.non_empty:
         expect["responseNonEmpty"] = True
     expect.update({key: values for key, values in listed.items() if values})
+    if expectation.fields:
+        expect["fields"] = dict(expectation.fields)
     return expect
 
 

@@ -5,11 +5,12 @@ What differed, and values of the moment such as time stamps and ids, are left ou
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import Enum
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from eval_gate.drafts.observation import Observation
@@ -25,12 +26,16 @@ from eval_gate.drafts.response_facts import (
 )
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
+from eval_gate.model.limits import DRAFT_FACTS
 from eval_gate.model.specs.evaluator import ParamCheck
 from eval_gate.struct import FrozenStruct, field, replace
+from eval_gate.text.dotted_path import FIELD_PATTERN
 from eval_gate.text.escape import format_first_few, to_one_line
 from eval_gate.text.javascript.strings import dump_compact_json
-from eval_gate.text.json_values import are_json_equal, iter_leaves
+from eval_gate.text.json_values import are_json_equal, find_at, iter_leaves
 
+_COUNTS: Final = frozenset({"usage", "costUsd", "cost_usd", "tokenUsage", "token_usage"})
+"""Keys under which targets report what a response used."""
 _RAW_JSON: Final = '{"'
 _EXPECTED_CALLS: Final = 50
 """Calls of one response that are expected one by one."""
@@ -71,6 +76,8 @@ class DraftExpectation(FrozenStruct):
     """The stable arguments of each call, in the order of `tools`; only for tools in order."""
     params: tuple[ParamCheck, ...] = ()
     """Checks of the first call of each tool."""
+    fields: tuple[tuple[str, JsonValue], ...] = ()
+    """Path and value of fields of the agent's JSON."""
     no_tool_errors: bool = False
     non_empty: bool = False
     contains: tuple[str, ...] = ()
@@ -145,6 +152,7 @@ def derive_expectation(
         tools,
         call_args=args,
         params=checks,
+        fields=tuple(islice(params.iter_fields(responses), DRAFT_FACTS)),
         no_tool_errors=tools.has_tools and bool(calls) and all(call.success is True for call in calls),
         non_empty=all(text.replace("\ufeff", "").strip() for text in texts),  # which patterns take for a blank
         contains=tuple(fact.text for fact in shared.facts if not fact.pattern and not fact.is_number),
@@ -224,6 +232,23 @@ class _ParamDerivation:
         elif _is_expectable(values[0]):
             self.volatile.append(label)
         yield ParamCheck(tool=tool, param_name=name, assertion="exists")
+
+    def iter_fields(self, responses: Sequence[Response]) -> Iterator[tuple[str, JsonValue]]:
+        """Yield the fields of the agent's JSON, outside of lists, that are lasting and the same in several responses.
+
+        The text of the response, its model and what it used are left out: they have expectations of their own.
+        """
+        bodies = [response.body for response in responses]
+        if len(bodies) == 1 or not all(isinstance(body, dict) for body in bodies):
+            return
+        for steps, value in iter_leaves(bodies[0]):
+            path = ".".join(map(str, steps))
+            if path.split(".") != [*steps] or not re.fullmatch(FIELD_PATTERN, path) or not is_safe_text(path):
+                continue  # within a list, or a key that no path can name
+            is_read = steps[0] in _COUNTS or any(value in (one.text, one.model) for one in responses)
+            is_same = value is not None and self._are_same([find_at(body, steps) for body in bodies])
+            if is_same and not is_read and self._is_lasting(value):
+                yield path, value
 
     def list_call_args(self, responses: Sequence[Response]) -> tuple[dict[str, JsonValue], ...]:
         """List the arguments of each call that are lasting and the same in all responses, which call the same tools."""

@@ -95,6 +95,7 @@ def _map_response(response: Response, change: TextChange) -> Response:
     return replace(
         response,
         text=change(response.text),
+        body=map_value(response.body, change),
         tool_calls=tuple(_map_call(call, change) for call in response.tool_calls),
         model=response.model and change(response.model),
         conversation=(),

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.engine.case_result import build_base_agent_trials, mark_unlisted_calls
-from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
+from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.conversations import BudgetUsedError
+from eval_gate.engine.hooks import HookRunner
 from eval_gate.engine.journal import Journal, TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunAllowance, RerunPolicy
 from eval_gate.engine.retention import prepare_for_journal
@@ -156,6 +157,7 @@ class BaseAgentFollowUp:
         folder = make_run_folder(output_dir, run.run_id)
         folder.mkdir(parents=True, exist_ok=True)
         self._masking = PatternMatcher()
+        self._workspaces = CaseWorkspaces(HookRunner.from_plan(self._plan))
         self._spent = 0.0
         self._sessions: dict[int, dict[str, ConversationSession]] = {}
         services = RunServices(
@@ -184,6 +186,7 @@ class BaseAgentFollowUp:
                 if not await self._runner.run_round(request, allowance):
                     return self._build_result()
         finally:
+            await self._workspaces.aclose()
             await self._masking.aclose()
 
     def _build_result(self) -> RunResult:
@@ -205,7 +208,7 @@ class BaseAgentFollowUp:
         return TrialServices(
             self._plan,
             PatternMatcher(),
-            CaseWorkspaces(HookRunner.from_plan(self._plan)),
+            self._workspaces,
             ExecutionFingerprints.from_plan(self._plan),
             can_continue=lambda _key, _target, usd: self._has_budget(usd),
             sessions=self._sessions,

@@ -127,6 +127,7 @@ def _is_same_response(repeat: CaseDetails, first: CaseDetails) -> bool:
         == (first.response, first.response_length, first.tools_called)
         and [(call.arguments, call.result) for call in repeat.tool_calls]
         == [(call.arguments, call.result) for call in first.tool_calls]
+        and repeat.fields == first.fields
         and len(repeat.turns) == len(first.turns)
         and all(map(_is_same_turn, repeat.turns, first.turns))
     )
@@ -136,8 +137,8 @@ def _is_same_turn(repeat: TurnResult, first: TurnResult) -> bool:
     """Compare the calls and as much of the responses as both sides store."""
     texts = repeat.response or "", first.response or ""
     least = min(map(len, texts))
-    lengths_and_calls = [(turn.response_length, turn.calls) for turn in (repeat, first)]
-    return lengths_and_calls[0] == lengths_and_calls[1] and texts[0][:least] == texts[1][:least]
+    both = [(turn.response_length, turn.calls, turn.fields) for turn in (repeat, first)]
+    return both[0] == both[1] and texts[0][:least] == texts[1][:least]
 
 
 def join_trials(

@@ -1,128 +1,101 @@
-"""Workspaces of cases: fresh copies of a template in which targets work and graders look, with their hooks.
+"""Workspaces of cases: fresh copies of a template in which targets work and graders look, and hooks with or without.
 
 Source: AgentV 4.42.4 (`workspace`, `executeWorkspaceScript`, `file_changes`). A case's own workspace is removed when
-its execution is scored, a shared one at the end of the run. Hooks run as graders that are programs do: without
-secrets, as the same user. git compares copies in a separate repository: otherwise the agent could choose the changes.
+its execution is scored, a shared one at the end of the run. git compares copies in a separate repository: otherwise
+the agent could choose the changes.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Final, Self
 
-from eval_gate.engine.run_plan import RunPlan
+from eval_gate.engine.hooks import HookRunner, PreparationError
 from eval_gate.evaluators.base import EvaluatorError, WorkspaceState
 from eval_gate.files.file_paths import format_relative_path
-from eval_gate.model import limits
-from eval_gate.model.base import JsonValue
-from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHook, WorkspaceHooks
+from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHooks
 from eval_gate.model.limits import WORKSPACE_CHANGES
-from eval_gate.process.captured_output import Mask
-from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.git import compare_commits
 from eval_gate.process.identity import Identity, find_identity
-from eval_gate.process.misplaced_files import find_path_hint
-from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.sandbox import InitialFile, Sandbox
 from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template, read_workspace
-from eval_gate.struct import FrozenStruct, Struct, field, replace
-from eval_gate.text.untrusted.surrogates import to_well_formed
-
-_MAX_QUOTED: Final = 300
-_VARIABLE: Final = re.compile(r"\{\{(\w+)\}\}")
+from eval_gate.struct import Struct, field, replace
+from eval_gate.targets.base import Target
 
 
-class HookError(Exception):
-    """A hook that failed, did not end in time or could not be started: an evaluation error."""
+class OpenHooks:
+    """Hooks of cases that share an agent or a workspace, while these cases run."""
 
+    def __init__(self, case: EvalCase, hooks: HookRunner, target: Target | None = None) -> None:
+        """`case` is one of the cases, which have the same hooks for all of them."""
+        self._hooks, self._target, self._common = hooks, target, case.hooks
+        self._begun: EvalCase | None = None
+        """Case with hooks of its own that is not cleaned up."""
+        self._cleanup: asyncio.Task[str | None] | None = None
 
-class HookRunner(FrozenStruct):
-    """Runner of the hooks of one run."""
+    @property
+    def path(self) -> Path | None:
+        """The folder; None without one."""
+        return None
 
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """All the variables that a hook gets."""
-    withheld: WithheldVariables = field(default_factory=WithheldVariables)
-    mask: Mask | None = None
-    run_id: str = ""
+    async def prepare(self, case: EvalCase | None) -> None:
+        """Run `before_all`, for `case` or with None for all cases. Raises PreparationError."""
+        await self._hooks.run("before_all", self._common, case, self.path, self._target)
 
-    @classmethod
-    def from_plan(cls, plan: RunPlan) -> Self:
-        """Build the runner of a planned run."""
-        return cls(plan.environment, plan.withheld, plan.redactor.mask_bytes, plan.run_id)
+    async def begin_case(self, case: EvalCase) -> None:
+        """Run the case's `before_each`. Raises PreparationError."""
+        if case.hooks.after_each:
+            self._begun = case
+        await self._hooks.run("before_each", case.hooks, case, self.path, self._target)
 
-    async def run(self, name: HookName, hook: WorkspaceHook, workspace: Path, case: EvalCase | None) -> None:
-        """Run a hook in the workspace of `case`; with None, in one that is shared. Raises HookError."""
-        hook_input = _build_input(name, workspace, self.run_id, case)
-        usual_s = limits.HOOK_CLEANUP_S if name.startswith("after") else limits.HOOK_PREPARATION_S
-        limit_s = usual_s if hook.timeout_ms is None else hook.timeout_ms / 1000
-        command = Command(
-            tuple(_fill_in(word, hook_input) for word in hook.command),
-            Path(hook.cwd),
-            self.environment,
-            stdin=json.dumps(hook_input).encode(),
-            timeout_s=limit_s,
-            max_output=limits.HOOK_BYTES,
-            max_errors=limits.HOOK_BYTES,
-            mask=self.mask,
-        )
+    async def end_case(self, case: EvalCase) -> WorkspaceState | None:
+        """Read the state for graders, and run the case's `after_each`. Raises EvaluatorError if that fails."""
+        state = await self.read_state()
+        if problem := await self.clean_up_case(case):
+            raise EvaluatorError(problem)
+        return state
+
+    async def clean_up_case(self, case: EvalCase) -> str | None:
+        """Run the case's `after_each` unless that is done, even if this is cancelled; why it failed."""
+        if self._begun is not case:
+            return None
+        self._begun = None
+        self._cleanup = asyncio.create_task(self._run_after("after_each", case.hooks, case))
+        await asyncio.wait([self._cleanup])
+        problem, self._cleanup = self._cleanup.result(), None
+        return problem
+
+    async def clean_up(self) -> str | None:
+        """Run `after_all`, after what still cleans up after a case; why that failed."""
+        problem = None if self._cleanup is None else await self._cleanup
+        return await self._run_after("after_all", self._common, None) or problem
+
+    async def _run_after(self, name: HookName, hooks: WorkspaceHooks, case: EvalCase | None) -> str | None:
         try:
-            finished = await run(command)
-        except ProcessError as error:
-            hint = find_path_hint(command.line, command.cwd)
-            raise HookError(
-                f"the {name} hook could not be run: {error.message}{f'; {hint}' if hint else ''}"
-            ) from error
-        words = finished.stderr.format_last_line(_MAX_QUOTED)
-        quote = f": {words}" if words else ""
-        if finished.timed_out:
-            raise HookError(f"the {name} hook did not end within {limit_s:g} s{quote}")
-        if finished.code:
-            hint = self.withheld.find_hint(" ".join(hook.command), quote) or find_path_hint(command.line, command.cwd)
-            raise HookError(f"the {name} hook {finished.ending}{quote}{f'; {hint}' if hint else ''}")
+            await self._hooks.run(name, hooks, case, self.path, self._target)
+        except PreparationError as error:
+            return str(error)
+        return None
+
+    async def read_state(self) -> WorkspaceState | None:
+        """Read the state for graders; None without a folder."""
+        return None
+
+    def close(self) -> None:
+        """Remove the folder, if there is one."""
 
 
-def _build_input(name: str, workspace: Path, run_id: str, case: EvalCase | None) -> dict[str, JsonValue]:
-    """Build the input of a hook: its standard input, and the values for its command."""
-    brief = None if case is None else case.brief
-    return {
-        "workspace_path": str(workspace),
-        "test_id": f"__{name}__" if case is None else case.id,
-        "eval_run_id": run_id,
-        "case_input": None if brief is None else brief.question,
-        "case_metadata": None if brief is None else brief.metadata,
-    }
+class OpenWorkspace(OpenHooks):
+    """One workspace on disk, with its hooks. `close` removes it with all that is in it."""
 
-
-def _fill_in(word: str, values: Mapping[str, JsonValue]) -> str:
-    """Fill in the variables of a word; unknown ones stay."""
-
-    def replace_variable(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            return match[0]
-        value = values[match[1]]
-        return value if isinstance(value, str) else "" if value is None else json.dumps(value, separators=(",", ":"))
-
-    return to_well_formed(_VARIABLE.sub(replace_variable, word))
-
-
-class WorkspaceError(Exception):
-    """A workspace that cannot be made or prepared: an evaluation error, never an agent error."""
-
-
-class OpenWorkspace:
-    """One workspace on disk. `close` removes it with all that is in it."""
-
-    def __init__(self, settings: CaseWorkspace, hooks: HookRunner) -> None:
-        """Copy the template into a fresh folder. Raises WorkspaceError."""
-        self._settings = settings
-        self._hooks = hooks
+    def __init__(self, case: EvalCase, settings: CaseWorkspace, hooks: HookRunner) -> None:
+        """Copy the template into a fresh folder. Raises PreparationError."""
+        super().__init__(case, hooks)
         self._start: Sequence[InitialFile] | str | None = None
         """Files when the case began, or why they are unknown; None before."""
         with _report_errors():
@@ -132,7 +105,7 @@ class OpenWorkspace:
                 identity = find_identity(Path(settings.folder))
                 if identity is not None:
                     _give_away(self.path, identity)
-        except WorkspaceError:
+        except PreparationError:
             self.close()
             raise
 
@@ -142,46 +115,16 @@ class OpenWorkspace:
         return self._sandbox.path
 
     async def prepare(self, case: EvalCase | None) -> None:
-        """Run `before_all`, for `case` or with None for all cases that share the workspace. Raises WorkspaceError."""
-        await self._run_hook("before_all", self._settings.hooks, case)
+        """Run `before_all`. The changes of cases that share the workspace count from here on."""
+        await super().prepare(case)
         if case is None:
             self._mark_start()
 
     async def begin_case(self, case: EvalCase) -> None:
-        """Run the case's `before_each`. Changes count from here on, if it has one. Raises WorkspaceError."""
-        hooks = case.workspace.hooks if case.workspace is not None else WorkspaceHooks()
-        await self._run_hook("before_each", hooks, case)
-        if hooks.before_each is not None or self._start is None:
+        """Run the case's `before_each`. Changes count from here on, if it has one."""
+        await super().begin_case(case)
+        if case.hooks.before_each or self._start is None:
             self._mark_start()
-
-    async def end_case(self, case: EvalCase) -> WorkspaceState:
-        """Read the state for graders, and run the case's `after_each`. Raises EvaluatorError if that fails."""
-        state = await self.read_state()
-        hook = None if case.workspace is None else case.workspace.hooks.after_each
-        if hook is not None:
-            try:
-                await self._hooks.run("after_each", hook, self.path, case)
-            except HookError as error:
-                raise EvaluatorError(str(error)) from error
-        return state
-
-    async def clean_up(self) -> str | None:
-        """Run `after_all` of a shared workspace; why that failed."""
-        hook = self._settings.hooks.after_all
-        try:
-            if hook is not None:
-                await self._hooks.run("after_all", hook, self.path, None)
-        except HookError as error:
-            return str(error)
-        return None
-
-    async def _run_hook(self, name: HookName, hooks: WorkspaceHooks, case: EvalCase | None) -> None:
-        hook = hooks.before_all if name == "before_all" else hooks.before_each
-        try:
-            if hook is not None:
-                await self._hooks.run(name, hook, self.path, case)
-        except HookError as error:
-            raise WorkspaceError(str(error)) from error
 
     def _mark_start(self) -> None:
         """Remember the present files, or why they cannot be compared: only some graders need them."""
@@ -208,10 +151,9 @@ class OpenWorkspace:
         return format_changes(old, new)
 
     def _mask_file(self, file: InitialFile) -> InitialFile:
-        if self._hooks.mask is None:
-            return file
-        path = self._hooks.mask(file.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-        return replace(file, path=path, data=file.data and self._hooks.mask(file.data))
+        mask = self._hooks.redactor.mask_bytes
+        path = mask(file.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
+        return replace(file, path=path, data=file.data and mask(file.data))
 
     def close(self) -> None:
         """Remove the folder."""
@@ -219,39 +161,43 @@ class OpenWorkspace:
 
 
 class _SharedPlace(Struct):
-    """Shared workspace of a suite, opened on first use, and the lock for its turns."""
+    """Workspace or agent that the cases of a suite share, opened on first use, and the lock for that."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    workspace: OpenWorkspace | None = None
-    problem: str | None = None
-    """Why the workspace could not be prepared; applies to all its cases."""
+    opened: OpenHooks | None = None
+    problem: PreparationError | None = None
+    """Why it could not be prepared; applies to all its cases."""
 
 
 class CaseWorkspaces:
-    """Workspaces of one run. `notices` are hooks that failed after all cases of a workspace."""
+    """Workspaces and hooks of one run. `notices` are hooks that failed and decide no case."""
 
     def __init__(self, hooks: HookRunner | None = None) -> None:
         self._hooks = hooks or HookRunner()
         self.notices: list[str] = []
         self._places: dict[tuple[str, int], _SharedPlace] = {}
+        self._turns: dict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """Turns of executions with hooks, by the `id` of the agent, whose state they change."""
 
     @asynccontextmanager
-    async def open_workspace(self, case: EvalCase, trial: int) -> AsyncIterator[OpenWorkspace | None]:
-        """Open the workspace of this execution; None for a case without one. Raises WorkspaceError.
+    async def open_workspace(self, case: EvalCase, trial: int, target: Target) -> AsyncIterator[OpenHooks | None]:
+        """Open the workspace of this execution, or prepare its agent; None for a case without either.
 
-        The cases of a suite that share one use it one at a time, in the order in which they ask for it.
+        The cases of a suite that share a workspace use it one at a time, in the order in which they ask for it.
+        Raises PreparationError.
         """
         settings = case.workspace
         if settings is None:
-            yield None
+            async with self._prepare_agent(case, target) as agent:
+                yield agent
         elif settings.shared:
             place = self._places.setdefault((case.suite, trial), _SharedPlace())
             async with place.lock:
-                workspace = await self._open_shared(place, settings)
+                workspace = await self._open_shared(place, lambda: OpenWorkspace(case, settings, self._hooks))
                 await workspace.begin_case(case)
                 yield workspace
         else:
-            workspace = OpenWorkspace(settings, self._hooks)
+            workspace = OpenWorkspace(case, settings, self._hooks)
             try:
                 await workspace.prepare(case)
                 await workspace.begin_case(case)
@@ -259,42 +205,64 @@ class CaseWorkspaces:
             finally:
                 workspace.close()
 
-    async def _open_shared(self, place: _SharedPlace, settings: CaseWorkspace) -> OpenWorkspace:
-        """Open and prepare a shared workspace, if that is not done yet. Raises WorkspaceError, each time the same."""
-        if place.problem is not None:
-            raise WorkspaceError(place.problem)
-        if place.workspace is None:
-            workspace = OpenWorkspace(settings, self._hooks)
+    @asynccontextmanager
+    async def _prepare_agent(self, case: EvalCase, target: Target) -> AsyncIterator[OpenHooks | None]:
+        """Prepare the agent if the case has hooks, and clean up, also after a failure or where the run is stopped."""
+        if not case.hooks.list_hooks():
+            yield None
+            return
+        place = self._places.setdefault((case.suite, id(target)), _SharedPlace())
+        async with place.lock:
+            agent = await self._open_shared(place, lambda: OpenHooks(case, self._hooks, target))
+        has_turn = bool(case.hooks.before_each or case.hooks.after_each)
+        async with self._turns[id(target)] if has_turn else nullcontext():
             try:
-                await workspace.prepare(None)
+                await agent.begin_case(case)
+                yield agent
+            finally:
+                self._add_notice(case.suite, await agent.clean_up_case(case))
+
+    async def _open_shared(self, place: _SharedPlace, open_hooks: Callable[[], OpenHooks]) -> OpenHooks:
+        """Open and prepare what cases share, if that is not done yet. Raises PreparationError, each time the same."""
+        if place.problem is not None:
+            raise place.problem
+        if place.opened is None:
+            place.opened = open_hooks()
+            try:
+                await place.opened.prepare(None)
             except BaseException as error:
-                workspace.close()
-                place.problem = str(error) if isinstance(error, WorkspaceError) else None
+                place.problem = error if isinstance(error, PreparationError) else None
+                if place.opened.path is not None:  # a half-prepared agent is cleaned up, and a folder is gone
+                    place.opened.close()
+                    place.opened = None
                 raise
-            place.workspace = workspace
-        return place.workspace
+        return place.opened
+
+    def _add_notice(self, suite: str, problem: str | None) -> None:
+        notice = f"{suite}: {problem}"
+        if problem and notice not in self.notices:
+            self.notices.append(notice)
 
     async def aclose(self) -> None:
-        """Run the last hooks of the shared workspaces, and remove these."""
-        opened = [(suite, place.workspace) for (suite, _), place in self._places.items() if place.workspace is not None]
+        """Run the last hooks of suites and shared workspaces, and remove these."""
+        opened = [(suite, place.opened) for (suite, _), place in self._places.items() if place.opened is not None]
         self._places.clear()
         try:
-            for suite, workspace in opened:
-                if problem := await workspace.clean_up():
-                    self.notices.append(f"{suite}: {problem}")
+            for suite, one in opened:
+                self._add_notice(suite, await one.clean_up())
         finally:
-            for _, workspace in opened:
-                workspace.close()
+            for _, one in opened:
+                one.close()
 
 
 def _read_unchanged_template(settings: CaseWorkspace) -> tuple[InitialFile, ...]:
-    """Read the template as it was when the eval file was loaded. Raises WorkspaceError if it changed since."""
+    """Read the template as it was when the eval file was loaded. Raises PreparationError if it changed since."""
     if settings.template is None:
         return ()
     files = read_template(Path(settings.template))
     if compute_template_digest(files) != settings.digest:
         name = format_relative_path(Path(settings.template))
-        raise WorkspaceError(f"the workspace template {name} changed while the run was under way")
+        raise PreparationError(f"the workspace template {name} changed while the run was under way")
     return files
 
 
@@ -303,7 +271,7 @@ def _report_errors() -> Iterator[None]:
     try:
         yield
     except (SandboxError, OSError) as error:
-        raise WorkspaceError(f"the workspace cannot be made: {_describe_error(error)}") from error
+        raise PreparationError(f"the workspace cannot be made: {_describe_error(error)}") from error
 
 
 def _give_away(folder: Path, identity: Identity) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import CaseScore, EvaluatorError
+from eval_gate.evaluators.json_fields import collect_fields
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseTurn, ConversationSpec, EvalCase, SimulatedUser
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import ErrorCause, UserEnd
@@ -40,6 +42,7 @@ class FinishedTurn(NamedTuple):
 
     message: str
     response: Response
+    fields: Mapping[str, JsonValue]
     score: CaseScore | None = None
 
 
@@ -70,6 +73,7 @@ class LedConversation:
         assert case.conversation is not None
         self._request, self._services = request, services
         self._spec: ConversationSpec = case.conversation
+        self._keeps_body = case.keeps_body
         self._first = [(message,) for message in case.messages]
         self._exchanges: list[tuple[Message, ...]] = [*self._first]
         """Messages by their author, in order: a window counts a response with its tool calls as one."""
@@ -202,7 +206,8 @@ class LedConversation:
                 raise TargetError(_SHARED_SESSION, fault=TargetFault.MALFORMED, hint=_SHARED_HINT)
             _check_size([*(turn.response for turn in self.turns), response])
             self.failed_message = None
-            self.turns.append(FinishedTurn(turn.message, response))
+            fields = collect_fields(turn.evaluators, response, with_body=self._keeps_body)
+            self.turns.append(FinishedTurn(turn.message, response, fields))
             self._exchanges.append(response.new_messages or (Message(role="assistant", content=response.text),))
             if response.dry_run:
                 return
@@ -280,6 +285,7 @@ def join_turns(turns: Sequence[Response]) -> Response:
         cost_usd=_add_up_known([turn.cost_usd for turn in turns]),
         duration_ms=sum(turn.duration_ms for turn in turns),
         attempts=sum(turn.attempts for turn in turns),
+        trace_id=next((turn.trace_id for turn in reversed(turns) if turn.trace_id), None),
         conversation=(),
         new_messages=(),
         max_turns_reached=any(turn.max_turns_reached for turn in turns),

@@ -34,6 +34,7 @@ from eval_gate.model.result import (
     ToolIdentity,
 )
 from eval_gate.model.run_totals import summarize_cases, summarize_suites
+from eval_gate.results.trace_links import link_case_traces
 from eval_gate.struct import FrozenStruct, replace
 
 _Item = TypeVar("_Item")
@@ -214,6 +215,5 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
     result = add_preparatory_cost(join_trials(unrun, counted, first=first, end=end), preparatory)
     if base_records := progress.base_agent_trials.get(key):
         result = replace(result, base_agent_trials=build_base_agent_trials(base_records, result))
-    return prepare_for_result(
-        count_reruns_as_new(result) if key in progress.new_cases else result, plan.limits.keep_responses
-    )
+    result = count_reruns_as_new(result) if key in progress.new_cases else result
+    return prepare_for_result(link_case_traces(result, plan.trace_url), plan.limits.keep_responses)

@@ -47,6 +47,7 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.javascript.strings import dump_compact_json
 from eval_gate.text.key_forms import find_known_forms
 from eval_gate.text.mask import MASK
+from eval_gate.text.trace_addresses import clean_trace
 
 MAX_ERROR: Final = 2_000
 """Characters of an error that are kept."""
@@ -72,6 +73,8 @@ def describe_keys(trial_record: TrialRecord) -> tuple[str, ...]:
     if details.conversation or details.turns:
         part = CaseDetails(conversation=details.conversation, turns=details.turns)
         texts["the conversation holds"] = _join_texts(partial(map_details, part))
+    if details.fields:
+        texts["the fields hold"] = dump_compact_json(details.fields)
     if details.tool_calls:
         texts["the tool calls hold"] = _join_texts(partial(map_details, CaseDetails(tool_calls=details.tool_calls)))
     if any(one.reasoning or one.misses or one.hits or one.evaluator_results for one in results):
@@ -167,6 +170,7 @@ def build_details(response: Response, margin: int = 0, skipped_tokens: tuple[str
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
         model=to_one_line(response.model, STORED_MODEL) or None if response.model else None,
+        trace=clean_trace(response.trace_id),
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         tool_calls=_truncate_calls(response, margin),
         dropped_counts={what: count for what, count in left_out.items() if count > 0} or _NOTHING_LEFT_OUT,
@@ -191,7 +195,7 @@ def add_turn_results(details: CaseDetails, turns: Sequence[TurnResult], margin: 
 def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
     failed_turn = conversation.failed_turn or 0
     failure = TurnResult(status=Status.ERROR, error=truncate_middle(str(conversation.error), MAX_ERROR))
-    for number, (message, response, score) in enumerate(conversation.turns, start=1):
+    for number, (message, response, fields, score) in enumerate(conversation.turns, start=1):
         turn = failure if number == failed_turn else TurnResult()
         if score is not None and score.results:
             status = Status.PASSED if score.passed else Status.FAILED
@@ -205,6 +209,7 @@ def _iter_turns(conversation: LedConversation) -> Iterator[TurnResult]:
             duration_ms=round(response.duration_ms, 3),
             usage=response.usage,
             cost_usd=response.cost_usd,
+            fields=dict(fields),
         )
     if failed_turn > len(conversation.turns):
         yield replace(failure, message=conversation.failed_message)

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple, Protocol
 from eval_gate.config.settings import ResponseRetention
 from eval_gate.engine.base_agent_run import BaseAgentRun, RunServices
 from eval_gate.engine.case_result import build_trial, find_listing_targets, mark_unlisted_calls
-from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner
+from eval_gate.engine.case_workspaces import CaseWorkspaces
 from eval_gate.engine.circuit_breaker import CircuitBreaker
 from eval_gate.engine.conversations import BudgetUsedError
+from eval_gate.engine.hooks import HookRunner
 from eval_gate.engine.journal import (
     JOURNAL_NAME,
     MAX_IN_MEMORY,
@@ -620,4 +621,4 @@ class Run:
 
 def _is_one_request(case: EvalCase) -> bool:
     """Whether one execution of the case is one request, which can be part of a batch."""
-    return case.attempt_rule is None and case.conversation is None
+    return case.attempt_rule is None and case.conversation is None and not case.hooks.list_hooks()

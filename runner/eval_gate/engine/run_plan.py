@@ -73,6 +73,8 @@ class RunPlan(FrozenStruct):
     tools: tuple[ToolSpec, ...] = ()
     """The tools of the registry; empty if none is configured."""
     patterns: tuple[str, ...] = ()
+    trace_url: str | None = None
+    """Template of the links to traces; None for no links."""
     """Patterns whose matches are masked in everything that is stored."""
     case_texts: Mapping[CaseKey, CaseText] = field(default_factory=dict)
     """Prompt and expectation of every case, as the result has them."""

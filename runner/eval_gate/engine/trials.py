@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,12 +14,13 @@ from typing import Final, NamedTuple
 
 from eval_gate.config.settings import RunLimits
 from eval_gate.engine.attempts import has_veto, join_attempts, needs_attempt
-from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenWorkspace, WorkspaceError
+from eval_gate.engine.case_workspaces import CaseWorkspaces, OpenHooks
 from eval_gate.engine.conversations import (
     BudgetUsedError,
     ConversationServices,
     LedConversation,
 )
+from eval_gate.engine.hooks import PreparationError, UnreachableAgentError
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
@@ -29,13 +31,14 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregation import score_case
 from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorError, WorkspaceState
 from eval_gate.evaluators.conversation import score_conversation, score_turn
+from eval_gate.evaluators.json_fields import collect_fields
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.case import AttemptRule, CaseKey, CaseTurn, EvalCase
 from eval_gate.model.conversation import FileEntry, Message, Response
 from eval_gate.model.execution import NO_DETAILS, ErrorCause, ErrorKind, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.usage import Usage, add_up
-from eval_gate.results.detail_truncation import truncate_judge_prompts
+from eval_gate.results.detail_truncation import truncate_fields, truncate_judge_prompts
 from eval_gate.results.masking import MARGIN
 from eval_gate.struct import FrozenStruct, Struct, field, replace
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, TargetFault
@@ -44,6 +47,7 @@ from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
 from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
+from eval_gate.text.trace_addresses import clean_trace
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_EXCEPTION_TEXT = 300
@@ -206,29 +210,45 @@ class TrialRunner:
         self, job: TrialJob, batch_response: Response | None, earlier_attempts: Sequence[TrialRecord] = ()
     ) -> TrialRecord:
         try:
-            if job.case.workspace is not None:
+            if job.case.workspace is not None or job.case.hooks.list_hooks():
                 # without a thread: cases that share a workspace get it in the order of their requests
                 self._shared.require_unchanged_programs(job.case)
             is_first = job.trial == len(earlier_attempts) == 0
             with nullcontext() if is_first else isolate_execution():
-                async with self._shared.workspaces.open_workspace(job.case, job.trial) as workspace:
+                async with self._shared.workspaces.open_workspace(job.case, job.trial, self._target) as workspace:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
                     rerun = self._count_reruns(job)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
-                    if job.case.conversation is not None:
-                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
-                    return await self._run_in_workspace(job, request, batch_response, workspace)
-        except (WorkspaceError, EvaluatorError) as error:
-            return replace(
+                    request = replace(request, execution_id=secrets.token_hex(16))
+                    try:
+                        if job.case.conversation is None:
+                            record = await self._run_in_workspace(job, request, batch_response, workspace)
+                        else:
+                            record = await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    except NoResponseError as error:
+                        error.record = self._add_sent_trace(error.record, request)
+                        raise
+                    return self._add_sent_trace(record, request)
+        except (PreparationError, EvaluatorError) as error:
+            record = replace(
                 self._build_record(job, 0.0),
                 error=truncate_middle(str(error), MAX_ERROR),
                 error_hint=error.hint if isinstance(error, EvaluatorError) else None,
                 error_kind=ErrorKind.EVALUATION_ERROR,
                 error_cause=ErrorCause.NOT_SENT,
             )
+            if isinstance(error, UnreachableAgentError):
+                raise NoResponseError(record) from error
+            return record
+
+    def _add_sent_trace(self, trial_record: TrialRecord, request: Request) -> TrialRecord:
+        """Add the trace that the requests named, unless the agent reported one."""
+        if not self._target.sends_traceparent or trial_record.details.trace is not None:
+            return trial_record
+        return replace(trial_record, details=replace(trial_record.details, trace=request.execution_id))
 
     async def _run_in_workspace(
-        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenWorkspace | None
+        self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenHooks | None
     ) -> TrialRecord:
         started = time.perf_counter()
         try:
@@ -238,7 +258,7 @@ class TrialRunner:
         return await self._score_response(job, response, workspace)
 
     async def _run_conversation(
-        self, job: TrialJob, request: Request, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, request: Request, workspace: OpenHooks | None, spent_usd: float
     ) -> TrialRecord:
         """Run all turns of a conversation. `spent_usd` is the cost of earlier attempts of the same execution."""
         services = self._build_conversation_services(job, workspace, spent_usd)
@@ -257,7 +277,7 @@ class TrialRunner:
         return _require_contact(failed, error)
 
     def _build_conversation_services(
-        self, job: TrialJob, workspace: OpenWorkspace | None, spent_usd: float
+        self, job: TrialJob, workspace: OpenHooks | None, spent_usd: float
     ) -> ConversationServices:
         shared, target = self._shared, self._target
         player = shared.plan.judges.find_user(job.case)
@@ -285,7 +305,7 @@ class TrialRunner:
         self,
         job: TrialJob,
         response: Response,
-        workspace: OpenWorkspace | None,
+        workspace: OpenHooks | None,
         conversation: LedConversation | None = None,
     ) -> TrialRecord:
         """Score a response, or a conversation by the response that joins its turns, and build the record."""
@@ -388,12 +408,14 @@ class TrialRunner:
             and has_tool_assertions(job.case.all_evaluators)
         )
         margin = MARGIN if self._shared.plan.patterns else 0
+        details = build_details(response, margin, skipped_tokens)
+        fields = collect_fields(job.case.evaluators, response, with_body=job.case.keeps_body)
         record = replace(
             self._build_record(job, round(response.duration_ms, 3)),
             attempts=response.attempts,
             calls_listed=bool(response.tool_calls) or response.tool_calls_known,
             missing_calls=response.tool_calls_location if calls_unknown else None,
-            details=build_details(response, margin, skipped_tokens),
+            details=replace(details, fields=truncate_fields(fields, margin)),
             usage=response.usage,
             cost_usd=response.cost_usd,
             warnings=response.warnings,
@@ -427,6 +449,7 @@ def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialReco
 
 
 def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
+    details = trial_record.details
     return replace(
         trial_record,
         error=truncate_middle(error.message, MAX_ERROR),
@@ -435,6 +458,7 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
         error_hint=error.hint and error.hint[:MAX_ERROR],
         http_status=error.status,
         timed_out=error.timed_out,
+        details=replace(details, trace=clean_trace(error.trace_id)) if error.trace_id else details,
     )
 
 

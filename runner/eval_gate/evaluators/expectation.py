@@ -132,11 +132,10 @@ def _describe_tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Ite
 
 def _describe_tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
     for check in spec.checks:
-        yield f"calls {check.tool} {_describe_param(check, tokens)}"
+        yield f"calls {check.tool} {_describe_value(check, check.param_name, tokens)}"
 
 
-def _describe_param(check: specs.ParamCheck, tokens: TokenData) -> str:
-    name = check.param_name
+def _describe_value(check: specs.ValueCheck, name: str, tokens: TokenData) -> str:
     match check.assertion:
         case "exists":
             return f"with {name}"
@@ -277,6 +276,9 @@ _DESCRIBERS: Final[Mapping[type[specs.EvaluatorSpec], SpecDescriber]] = {
         f"response does not contain {_format_resolved_text(one, tokens)}" for one in spec.values
     ),
     specs.ResponseMatches: lambda spec, _: (f"response matches /{pattern}/" for pattern in spec.patterns),
+    specs.ResponseFields: lambda spec, tokens: (
+        f"response {_describe_value(check, check.path, tokens)}" for check in spec.checks
+    ),
     specs.MaxLatency: lambda spec, _: [f"at most {spec.limit_ms:,.10g} ms"],
     specs.MaxTokens: lambda spec, _: [f"at most {spec.limit:,} tokens"],
     specs.Rubric: _describe_rubric,

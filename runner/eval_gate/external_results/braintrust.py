@@ -139,6 +139,7 @@ def _build_row(row: Fields, trace: _Trace) -> ResultRow:
         usage=build_usage(*trace.tokens) if any(trace.tokens) else None,
         calls=tuple(trace.calls),
         tags=row.tags("tags"),
+        trace=row.text("root_span_id") or None,
     )
 
 

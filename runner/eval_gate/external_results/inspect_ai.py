@@ -224,6 +224,7 @@ def _build_row(sample: Fields, head: Fields, place: RowPlace) -> ResultRow:
         prompt=to_text(prompt),
         expectation=(to_text(target),) if target not in (None, "", []) else (),
         response=sample.text("output.completion") or None,
+        trace=sample.text("uuid") or None,
         error=f"stopped by its {limit} limit" if limit and ending.status is not Status.ERROR else ending.error,
         error_kind=ending.error_kind,
         duration_ms=sample.seconds("total_time"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
 from eval_gate.config.values import find_boolean_mistake
@@ -61,6 +61,8 @@ STATUSES: Final = parse_tables("""
 Own results: status of a line, where any other is refused with its place
   passed: passed; failed: failed; skipped: skipped; agent error: error; no verdict: -
 """)
+_OTHER_NAMES: Final = frozenset({"traceId"})
+"""Further names of known keys."""
 _VERDICTS: Final = ("passed", "pass", "success")
 """Keys for the result in other tools. They are not a status here, but must not contradict it."""
 _NEGATIVE_WORDS: Final = frozenset({"false", "no", "0", "failed", "fail"})
@@ -135,6 +137,11 @@ class ResultLine(_Part):
     tags: tuple[_Name, ...] = ()
     description: _Text = ""
     target: _Name | None = Field(default=None, description="Name of the target, if results differ in it.")
+    trace_id: _Text | None = Field(
+        default=None,
+        validation_alias=AliasChoices("trace_id", *_OTHER_NAMES),
+        description="Id or URL of its trace.",
+    )
 
 
 def read_jsonl(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -238,6 +245,7 @@ def _build_row(value: JsonValue, place: RowPlace, near: MisspeltKeys) -> ResultR
         prompt=to_text(line.input),
         expectation=(to_text(line.expected),) if line.expected is not None else (),
         response=None if line.output is None else to_text(line.output),
+        trace=line.trace_id,
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=build_usage(line.input_tokens, line.output_tokens),
@@ -301,7 +309,7 @@ class MisspeltKeys:
     def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
         """Yield a problem for each unknown key that resembles a known one. Raises GateError for too many keys."""
         for key in keys:
-            if key in part.model_fields:
+            if key in part.model_fields or key in _OTHER_NAMES:
                 continue
             suggestion = self._suggestions.get((part, key))
             if suggestion is None:

@@ -92,6 +92,7 @@ def _read_columns(row: Fields, place: RowPlace) -> ResultRow:
         response=_format_values(row.columns("outputs.")) or None,
         duration_ms=row.seconds("execution_time"),
         repeat=row.text("example_id") or None,
+        trace=row.text("id") or None,
     )
 
 
@@ -105,6 +106,7 @@ def _read_nested(row: Fields, place: RowPlace) -> ResultRow:
         turns=find_turns(row.at("run.outputs")),
         duration_ms=parse_seconds((end - start).total_seconds()) if start and end else None,
         repeat=row.text("run.reference_example_id", "example.id") or None,
+        trace=row.text("run.url", "run.trace_id", "run.id") or None,
     )
 
 

@@ -435,6 +435,7 @@ def redact_row(row: ResultRow, redact: Redactor) -> ResultRow:
         prompt=redact(row.prompt),
         expectation=tuple(map(redact, row.expectation)),
         response=row.response and redact(row.response),
+        trace=row.trace and redact(row.trace),
         error=row.error and redact(row.error),
         calls=tuple(redact.mask_struct(call) for call in row.calls),
         location=row.location and redact.mask_struct(row.location),

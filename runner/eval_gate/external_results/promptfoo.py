@@ -233,6 +233,7 @@ def _build_row(result: Fields, place: RowPlace, numbers: Mapping[int, int], *, m
         prompt=_format_prompt(variables),
         expectation=tuple(map(_describe_assertion, asserts.members()[:50])),
         response=result.text_or_none("response.output"),
+        trace=result.text("metadata.traceId", "response.metadata.traceId") or None,
         turns=build_turns(result.members("response.metadata.messages")),
         duration_ms=result.milliseconds("latencyMs"),
         cost_usd=result.cost("cost") or None,  # 0 if it is unknown

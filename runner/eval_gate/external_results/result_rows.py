@@ -148,6 +148,8 @@ class ResultRow(NamedTuple):
     prompt: str = ""
     expectation: tuple[str, ...] = ()
     response: str | None = None
+    trace: str | None = None
+    """Id or address of its trace, where the tool has one."""
     error: str | None = None
     """Why it failed, or what broke."""
     error_kind: ErrorKind = ErrorKind.AGENT_ERROR

@@ -31,6 +31,7 @@ from eval_gate.model.execution import CaseDetails
 from eval_gate.model.limits import BEHAVIOUR_CHANGES
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.case_behaviour import (
+    FIELDS,
     Behaviour,
     BehaviourDigest,
     find_lost_words,
@@ -78,8 +79,7 @@ def _find_all(cases: GateCases, history: History) -> list[_Finding]:
         sides = _Sides(key, *behaviours, cases.get_earlier_key(key), branch, _has_turns(case))
         if not (sides.baseline and sides.current) or _has_turns(case) != _has_turns(earlier):
             continue
-        if case.target in listing and earlier.target in listed:
-            findings += _find_call_changes(sides)
+        findings += _find_call_changes(sides, are_listed=case.target in listing and earlier.target in listed)
         findings += _find_response_change(sides)
     return findings
 
@@ -116,7 +116,8 @@ class _Finding(NamedTuple):
     @property
     def place(self) -> _Place:
         change = self.change
-        return _Place(f"{change.turn}:{change.tool}" if change.turn and change.tool else change.tool, change.parameter)
+        tool = FIELDS if change.kind is BehaviourKind.FIELD else change.tool
+        return _Place(f"{change.turn}:{tool}" if change.turn and tool else tool, change.parameter)
 
 
 class _Sides(FrozenStruct):
@@ -235,8 +236,8 @@ def _has_equal_details(case: CaseResult, baseline_case: CaseResult) -> bool:
     """Whether a case did the same in both runs, as most cases of a stable agent do."""
     new, old = case.details, baseline_case.details
     # as texts, because Python takes 1 and true for equal
-    calls = [repr([call.arguments for call in details.tool_calls]) for details in (new, old)]
-    turns = [[(turn.response, turn.calls) for turn in details.turns] for details in (new, old)]
+    calls = [repr([details.fields, *(call.arguments for call in details.tool_calls)]) for details in (new, old)]
+    turns = [[(turn.response, turn.calls, repr(turn.fields)) for turn in details.turns] for details in (new, old)]
     return (new.response, new.tools_called, calls[0], turns[0]) == (old.response, old.tools_called, calls[1], turns[1])
 
 
@@ -285,11 +286,14 @@ def _get_common(values: Iterable[_Value]) -> _Value | None:
 # Calls
 
 
-def _find_call_changes(sides: _Sides) -> list[_Finding]:
+def _find_call_changes(sides: _Sides, *, are_listed: bool) -> list[_Finding]:
+    """Find the changes of calls, if tool calls `are_listed`, and of checked fields."""
     tools = dict.fromkeys(tool for one in (*sides.baseline, *sides.current) for tool in one.calls)
     removed, added = defaultdict[int | None, list[str]](list), defaultdict[int | None, list[str]](list)
     findings = list[_Finding]()
     for tool in tools:
+        if not (are_listed or tool.endswith(FIELDS)):
+            continue
         old = _get_common(one.calls.get(tool, 0) for one in sides.baseline)
         new = _get_common(one.calls.get(tool, 0) for one in sides.current)
         if old is None or new is None:
@@ -297,8 +301,8 @@ def _find_call_changes(sides: _Sides) -> list[_Finding]:
         if old == new:
             findings += _find_parameter_changes(sides, tool)
             continue
-        if sides.varies(_Place(tool), new):
-            continue
+        if tool.endswith(FIELDS) or sides.varies(_Place(tool), new):
+            continue  # a new expectation is no new behaviour
         turn, name = sides.split_tool(tool)
         if old and new:
             counts = {"baseline": str(old), "current": str(new)}
@@ -321,7 +325,8 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
     for place in places:
         old = _get_common(_get_values(one, tool, place) for one in sides.baseline)
         new = _get_common(_get_values(one, tool, place) for one in sides.current)
-        if old is None or new is None or old == new:
+        is_field = tool.endswith(FIELDS)
+        if old is None or new is None or old == new or (is_field and not (old and new)):
             continue
         where = _Place(tool, place)
         if sides.varies(where, hash_values(new) if new else None):
@@ -330,9 +335,9 @@ def _find_parameter_changes(sides: _Sides, tool: str) -> Iterator[_Finding]:
         difference = _classify_difference(old, new, removed, added)
         turn, name = sides.split_tool(tool)
         change = sides.build_change(
-            BehaviourKind.PARAMETER,
+            BehaviourKind.FIELD if is_field else BehaviourKind.PARAMETER,
             turn,
-            tool=name,
+            tool=None if is_field else name,
             parameter=place,
             difference=difference,
             baseline=_format_values(removed),

@@ -32,6 +32,7 @@ from eval_gate.gate.evidence.case_history import (
     HistoryEvidence,
     compute_first_score,
     count_case_responses,
+    find_comparable_runs,
     has_only_timeouts,
 )
 from eval_gate.gate.evidence.day_effects import DayEffects, learn_day_effects
@@ -146,6 +147,7 @@ def collect_prior_evidence(
         shares=history.run_shares.shares,
         history_worth=history.run_shares.history_worth,
         history_runs=history.typical_run_count,
+        comparable_runs=len(find_comparable_runs(baseline.own_history)),
         branch_runs=history.run_days,
         error_runs=history.error_runs,
         unscored_in_baseline=history.unscored_in_baseline,

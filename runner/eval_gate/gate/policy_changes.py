@@ -40,7 +40,7 @@ NUMBER_RULES: Final[dict[str, _Strictness | None]] = {
 """Rules that are numbers, and what makes one stricter; None where nothing does."""
 _MAJORITY: Final = 0.501
 """The share of trials that has to pass without a rule: just more than half."""
-NAME_RULES: Final = ("waivers", "base_agent")
+NAME_RULES: Final = ("waivers", "base_agent", "report_only")
 """Rules that name what may let failures pass: another one may let others pass."""
 _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
 """Rules that a person may type at a terminal as they like."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from eval_gate.config.policy import Policy
+from eval_gate.config.policy import Policy, parse_report_only
+from eval_gate.errors import ExitCode
 from eval_gate.gate.case_comparison import MAX_REASON
 from eval_gate.gate.case_matching import (
     AbsentCases,
@@ -23,7 +25,7 @@ from eval_gate.gate.reason_wording import GROUND_TEXTS, describe_unconfirmed
 from eval_gate.gate.rules import RuleInput, apply_rules
 from eval_gate.gate.score_changes import exceeds_limit
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import NO_JUDGE, WAITS_FOR_GATE, RunResult
 from eval_gate.model.run_totals import summarize_cases
@@ -45,6 +47,15 @@ _ALL_AGENT_ERRORS = Reason(
     "change broke it",
 )
 """Reason that names a possible outage of the agent, added to regressions of a run without any score."""
+HISTORY_CODES: Final = frozenset(
+    {
+        RuleCode.REGRESSIONS,
+        RuleCode.SUITE_DROP,
+        RuleCode.SUITE_SCORES,
+        ReasonCode.UNCONFIRMED_REGRESSIONS,
+    }
+)
+"""Reasons that rest on the history, which more runs make surer: `reportOnly` softens no other, and no limit."""
 
 
 def build_verdict(
@@ -99,8 +110,28 @@ def build_verdict(
     else:
         outcome, reasons = Outcome.PASSED, (_build_pass_reason(rule_input, policy, lost),)
     rules = tuple(one.rule for one in findings)
-    code = outcome.exit_code
-    return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
+    softens = outcome is Outcome.FAILED and unmeasurable is None
+    runs_left = _count_runs_left(rule_input, policy, reasons) if softens else None
+    return Verdict(
+        outcome=outcome,
+        exit_code=outcome.exit_code if runs_left is None else ExitCode.PASSED,
+        runs_until_failing=runs_left,
+        reasons=reasons,
+        rules=rules,
+        pass_score=policy.pass_score,
+    )
+
+
+def _count_runs_left(rule_input: RuleInput, policy: Policy, reasons: Iterable[Reason]) -> int | None:
+    """Count the runs that the history lacks for `reportOnly` to end; None if it does not soften these reasons."""
+    evidence = rule_input.comparison.evidence if rule_input.comparison else None
+    if policy.report_only is None or evidence is None or evidence.comparable_runs is None:
+        return None
+    runs_left = parse_report_only(policy.report_only) - evidence.comparable_runs
+    cases = rule_input.run.index_cases()
+    is_must_pass_open = any(is_must_pass(cases[one.key], policy.must_pass) for one in _list_open_changes(rule_input))
+    softened = all(one.code in HISTORY_CODES for one in reasons) and not is_must_pass_open
+    return runs_left if softened and runs_left > 0 else None
 
 
 def _find_unmeasurable_reason(run: RunResult) -> Reason | None:
@@ -151,11 +182,7 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
     """Find failures that the run neither confirms nor clears, unless the verdict would be the same if all are real."""
     if rule_input.comparison is None or policy.is_report_only:
         return ()
-    open_cases = [
-        change
-        for change in rule_input.comparison.changes
-        if change.grounds is not None and change.grounds.kind.is_inconclusive and not rule_input.is_waived(change.key)
-    ]
+    open_cases = _list_open_changes(rule_input)
     cases = rule_input.run.index_cases()
     matters = any(is_must_pass(cases[change.key], policy.must_pass) for change in open_cases)
     worst = len(open_cases) + rule_input.count_unwaived(CaseClass.REGRESSION)
@@ -167,6 +194,12 @@ def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Re
         if text.unconfirmed
         and (count := sum(one.grounds is not None and one.grounds.kind is kind for one in open_cases))
     )
+
+
+def _list_open_changes(rule_input: RuleInput) -> list[CaseChange]:
+    """List the unwaived failures that the run neither confirms nor clears."""
+    changes = rule_input.unwaived_changes
+    return [one for one in changes if one.grounds is not None and one.grounds.kind.is_inconclusive]
 
 
 def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:

@@ -30,9 +30,10 @@ _STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,20000}) -->\
 
 
 class CheckConclusion(StrEnum):
-    """Conclusion of a check run. Never `neutral` or `skipped`: both satisfy a required check."""
+    """Conclusion of a check run. `neutral` satisfies a required check: only `reportOnly` asks for it."""
 
     SUCCESS = "success"
+    NEUTRAL = "neutral"
     FAILURE = "failure"
     CANCELLED = "cancelled"
 

@@ -18,6 +18,8 @@ class BehaviourKind(StrEnum):
     """A tool is called another number of times."""
     PARAMETER = "parameter"
     """A tool is called with another parameter."""
+    FIELD = "field"
+    """A checked field of the agent's JSON has another value."""
     RESPONSE = "response"
     """The response lost many of the words that the baseline's response has."""
 
@@ -35,8 +37,8 @@ class ParameterDifference(StrEnum):
 class BehaviourChange(CaseName, kw_only=True):
     """One thing that a case does differently. `baseline` and `current` are None if there is nothing on that side.
 
-    For a tool they are names, for a number of calls numbers, for a parameter values as JSON, and for a response its
-    number of words and its beginning.
+    For a tool they are names, for a number of calls numbers, for a parameter or field values as JSON, and for a
+    response its number of words and its beginning.
     """
 
     kind: BehaviourKind
@@ -45,7 +47,7 @@ class BehaviourChange(CaseName, kw_only=True):
     tool: str | None = None
     """Tool of the calls; None for a response, and for a tool that replaces another."""
     parameter: str | None = None
-    """Parameter as a path, such as `order.id`."""
+    """Parameter, or field of the agent's JSON, as a path such as `order.id`."""
     difference: ParameterDifference | None = None
     baseline: str | None = None
     current: str | None = None

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic import SerializeAsAny
 
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.base import Frozen, JsonValue, Record
+from eval_gate.model.base import Frozen, JsonValue, Record, field
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.model.specs.evaluator import EvaluatorSpec
@@ -157,33 +157,33 @@ HookName: TypeAlias = Literal["before_all", "before_each", "after_each", "after_
 
 
 class WorkspaceHook(Frozen, kw_only=True):
-    """Program that prepares a workspace or looks after it. `cwd` is absolute."""
+    """Program or request that prepares a workspace or an agent, or looks after it. `cwd` is absolute."""
 
     command: tuple[str, ...]
     cwd: str
     timeout_ms: float | None = None
+    place: str | None = None
+    """Place in the eval file, for messages; None if the hook has a name of its own."""
+    request: str = ""
+    """Method and URL, instead of a command. A path alone is one at the target's host, and gets its headers too."""
+    headers: dict[str, str] = field(default_factory=dict)
+    body: JsonValue = None
 
 
 class WorkspaceHooks(Frozen, kw_only=True):
-    """Programs that run before and after the cases of a workspace, and before and after each of them.
+    """Hooks that run before and after the cases of a workspace or suite, and before and after each of them.
 
     In a workspace that is not shared, `before_all` also runs for each case, and `after_all` never does.
     """
 
-    before_all: WorkspaceHook | None = None
-    before_each: WorkspaceHook | None = None
-    after_each: WorkspaceHook | None = None
-    after_all: WorkspaceHook | None = None
+    before_all: tuple[WorkspaceHook, ...] = ()
+    before_each: tuple[WorkspaceHook, ...] = ()
+    after_each: tuple[WorkspaceHook, ...] = ()
+    after_all: tuple[WorkspaceHook, ...] = ()
 
     def list_hooks(self) -> tuple[tuple[HookName, WorkspaceHook], ...]:
         """List the hooks that there are, with their names."""
-        every: tuple[tuple[HookName, WorkspaceHook | None], ...] = (
-            ("before_all", self.before_all),
-            ("before_each", self.before_each),
-            ("after_each", self.after_each),
-            ("after_all", self.after_all),
-        )
-        return tuple((name, hook) for name, hook in every if hook is not None)
+        return tuple((name, hook) for name in get_args(HookName) for hook in getattr(self, name))
 
 
 class CaseTurn(Frozen, kw_only=True):
@@ -283,6 +283,8 @@ class EvalCase(Frozen, kw_only=True):
     tags: tuple[str, ...] = ()
     draft: bool = False
     """Whether the case is still to be reviewed: a run leaves it out and names it. Not part of the fingerprint."""
+    keeps_body: bool = False
+    """Whether executions keep the agent's whole JSON, for drafts; else only the fields that are checked."""
     stubs: dict[str, JsonValue] | None = None
     max_turns: int = 5
     timeout_ms: int | None = None
@@ -292,6 +294,8 @@ class EvalCase(Frozen, kw_only=True):
     """The agent that the eval file describes; None if it describes none."""
     workspace: CaseWorkspace | None = None
     """The folder that the case is run in; None if the target works where it likes."""
+    agent_hooks: WorkspaceHooks = WorkspaceHooks()
+    """Hooks of the suite and of the case, for a case without a workspace."""
     target: str | None = None
     """Name of the target that the eval file asks for. A target chosen for the run overrides it."""
     conversation_id: str | None = None
@@ -310,6 +314,11 @@ class EvalCase(Frozen, kw_only=True):
     def key(self) -> CaseKey:
         """Which case of a run it is."""
         return CaseKey(self.suite, self.id)
+
+    @property
+    def hooks(self) -> WorkspaceHooks:
+        """Hooks of its workspace, else those for its agent."""
+        return self.agent_hooks if self.workspace is None else self.workspace.hooks
 
     @property
     def all_evaluators(self) -> tuple[EvaluatorSpec, ...]:

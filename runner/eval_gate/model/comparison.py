@@ -346,6 +346,8 @@ class Verdict(Record, kw_only=True):
 
     outcome: Outcome
     exit_code: ExitCode
+    runs_until_failing: int | None = None
+    """Further runs of history before which this failed gate exits with 0 (`reportOnly`); None for any other verdict."""
     reasons: tuple[Reason, ...] = ()
     rules: tuple[Rule, ...] = ()
     pass_score: float = 1.0

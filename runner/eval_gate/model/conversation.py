@@ -123,10 +123,14 @@ class Response(Frozen, kw_only=True):
     results. Empty: one message with `text`."""
     session_id: str | None = None
     """Session in which the agent goes on with the conversation, as it reports it; None if it reports none."""
+    trace_id: str | None = None
+    """Id or address of the trace of the response, as the agent reports it; None if it reports none."""
     max_turns_reached: bool = False
     """The conversation ended at the case's `maxTurns`, instead of with a turn without tool calls."""
     replayed: bool = False
     """The response is from a recording: no request was sent, and no cost incurred."""
+    body: JsonValue = None
+    """The JSON in which the target responded; None if it responded in another form."""
     model: str | None = None
     """Name of the model that responded, as its operator reports it; None if not reported."""
     messages: tuple[OutputMessage, ...] | None = None

@@ -435,6 +435,8 @@ class Evidence(Record, kw_only=True):
     """Independent executions that one in the history is worth, because trials of one run belong together."""
     history_runs: Annotated[int, Meta(ge=0)] = 0
     """Runs of the history at the level of the newest run."""
+    comparable_runs: Annotated[int, Meta(ge=0)] | None = None
+    """Usable runs of the same target in the history; None if the run does not say."""
     branch_runs: Annotated[tuple[BranchRun, ...], Meta(max_length=1000)] = ()
     """Totals of these runs, newest first, to estimate how much runs vary."""
     error_runs: Annotated[tuple[ErrorRun, ...], Meta(max_length=1000)] = ()

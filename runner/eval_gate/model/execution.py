@@ -8,6 +8,7 @@ from msgspec import Meta, field
 
 from eval_gate.model.base import JsonValue, Record
 from eval_gate.model.conversation import Message
+from eval_gate.model.limits import TRACE_ADDRESS
 from eval_gate.model.usage import Usage
 
 
@@ -166,10 +167,16 @@ class TurnResult(Record, kw_only=True):
     duration_ms: float = 0.0
     usage: Usage | None = None
     cost_usd: float | None = None
+    fields: dict[str, JsonValue] = field(default_factory=dict)
+    """As in `CaseDetails`: fields of this response that the turn checks."""
 
 
 UserEnd: TypeAlias = Literal["reached", "given_up", "max_messages"]
 """Why a simulated user wrote no further message. The first two are its own claim, which passes and fails nothing."""
+
+
+_LINK: Final = r"^https?://[A-Za-z0-9._:\[\]-]+([/?#][A-Za-z0-9._~:/?#@!$&*+,;=%-]*)?$"
+"""A URL without a user, which nothing in Markdown or HTML can end early."""
 
 
 class CaseDetails(Record, kw_only=True):
@@ -187,8 +194,15 @@ class CaseDetails(Record, kw_only=True):
     """The response is from a recording: no request was sent, and no cost incurred."""
     model: str | None = None
     """Model that the response names, on one line. It may be more precise than the requested model."""
+    trace: Annotated[str, Meta(max_length=TRACE_ADDRESS, pattern=r"^[\x21-\x7e]+$")] | None = None
+    """Id or address of the execution's trace, as the agent reports it or as it was sent."""
+    trace_url: Annotated[str, Meta(pattern=_LINK)] | None = None
+    """Link to the trace; None where `traceUrl` allows none."""
     tool_calls: tuple[StoredCall, ...] = ()
     """Tool calls with arguments and results, in call order, if responses are stored."""
+    fields: dict[str, JsonValue] = field(default_factory=dict)
+    """Values of the fields of the agent's JSON that the case checks, by path, if responses are stored. In executions
+    for drafts, `WHOLE_BODY` is the only path."""
     first_token_ms: float | None = None
     """Milliseconds to the first piece of text of a streamed response."""
     turns: tuple[TurnResult, ...] = ()

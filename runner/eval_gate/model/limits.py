@@ -148,9 +148,9 @@ SANDBOX_BYTES: Final = _WORKSPACES.add(
 )
 SANDBOX_ENTRIES: Final = _WORKSPACES.add("files and folders in it", 500, "entries")
 SANDBOX_LISTED: Final = _WORKSPACES.add("entries of a folder in a kept `tmp/`", 10_000, "entries")
-HOOK_PREPARATION_S: Final = _WORKSPACES.add("default time for a hook before AgentV cases", 60.0, "seconds")
+HOOK_PREPARATION_S: Final = _WORKSPACES.add("default time for a hook before cases", 60.0, "seconds")
 HOOK_CLEANUP_S: Final = _WORKSPACES.add("default time for a hook after them", 30.0, "seconds")
-"""Seconds for a hook of a workspace before, and after, cases, if it sets no limit: as in AgentV."""
+"""Seconds for a hook before, and after, cases, if it sets no limit: as in AgentV."""
 HOOK_BYTES: Final = _WORKSPACES.add("kept output of a hook", 64_000, "bytes")
 WORKSPACE_CHANGES: Final = _WORKSPACES.add(
     "changes in the workspace of an AgentV case, for graders", 1_000_000, "characters"
@@ -200,8 +200,12 @@ STORED_CHECKS: Final = _KEPT.add("lines of expectation", 20, "lines")
 STORED_CHECK: Final = _KEPT.add("one such line", 300, "characters")
 STORED_RESPONSE: Final = _KEPT.add("response, or message of a conversation", 20_000, "characters")
 STORED_MODEL: Final = _KEPT.add("name of the model", 200, "characters")
+TRACE_ID: Final = _KEPT.add("id of a trace", 200, "characters")
+TRACE_ADDRESS: Final = _KEPT.add("address of a trace", 2_000, "characters")
 STORED_CALLS: Final = _KEPT.add("tool calls of an execution", 100, "calls")
 STORED_CALL: Final = _KEPT.add("arguments, or result, of a tool call, as JSON", 2_000, "characters")
+STORED_FIELDS: Final = _KEPT.add("fields of the agent's JSON that a case checks", 50, "fields")
+STORED_FIELD: Final = _KEPT.add("value of such a field, as JSON", 500, "characters")
 STORED_MESSAGES: Final = _KEPT.add("messages of a conversation", 100, "messages")
 STORED_TURNS: Final = _KEPT.add("turns of a conversation", TURNS, "turns")
 STORED_CONVERSATION: Final = _KEPT.add("all messages, or all turns, together", 100_000, "characters")

@@ -82,6 +82,8 @@ class RunPolicy(Record, kw_only=True):
     """Rules for scorers of another tool, such as `policy>=0.7`."""
     base_agent: str | None = None
     """Base agent that runs if the gate would fail; None if none is configured."""
+    report_only: str | None = None
+    """Until when a gate that fails only because of regressions exits with 0, such as `until 10 runs`."""
     waivers: str | None = None
     """Waiver file that the configuration names; None for the default path, if that file exists."""
     typed_settings: tuple[str, ...] | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from eval_gate.errors import ExitCode
 from eval_gate.formats.discovery import may_be_eval_file
-from eval_gate.model.comparison import Outcome, RuleCode
+from eval_gate.model.comparison import RuleCode
 from eval_gate.reports.links import is_in_other_repository, to_repository_path
 from eval_gate.reports.view.report_view import ReportView
 from eval_gate.reports.view.rows import CaseRow
@@ -54,7 +55,7 @@ def build_annotations(view: ReportView) -> CaseAnnotations:
 
 
 def _iter_annotations(view: ReportView) -> Iterator[CaseAnnotation]:
-    failed = view.verdict.outcome is Outcome.FAILED
+    failed = view.verdict.exit_code is ExitCode.FAILED
     yield from _annotate_rows(view, view.regressions, "Regression", blocking=failed)
     yield from _annotate_rows(view, view.suspected, "Regression, not re-run", blocking=failed)
     yield from _annotate_mistakes(view)

@@ -13,7 +13,7 @@ from typing import Final
 from eval_gate.model.comparison import Outcome
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.report_view import ReportView
-from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.rows import TRACE, CaseRow
 from eval_gate.reports.wording import numbers as wording
 from eval_gate.reports.wording import verdict
 from eval_gate.reports.wording.headline import find_earlier_commits
@@ -37,14 +37,27 @@ def format_name_link(row: CaseRow) -> str:
 
 
 def format_case_link(row: CaseRow) -> str:
-    """Format a case's name like `format_name_link`, with a small link to its line in the eval file.
+    """Format a case's name like `format_name_link`, with small links to its line and its trace.
 
     Marks follow in parentheses: not re-run, flaky on the default branch, and what of its suite is stale.
     """
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page_url and row.url and row.location else ""
     marks = ["not re-run" if row.suspected else "", "flaky" if row.is_flaky_in_history else "", row.stale]
     text = ", ".join(filter(None, marks))
-    return f"{format_name_link(row)}{line}{f' ({text})' if text else ''}"
+    return f"{format_name_link(row)}{line}{format_trace_link(row)}{f' ({text})' if text else ''}"
+
+
+def format_trace_link(row: CaseRow) -> str:
+    """Format a small link to the trace of a case, after a blank; empty if there is none."""
+    return "".join(f" <sub>[{one.label}]({one.url})</sub>" for one in row.traces if one.label == TRACE and one.url)
+
+
+def format_traces(row: CaseRow) -> str:
+    """Format the traces of a case, each as a link where the configuration allows one, else as code."""
+    texts = [
+        f"[{one.label}]({one.url})" if one.url else f"{one.label} {format_code_span(one.trace)}" for one in row.traces
+    ]
+    return " · ".join(texts)
 
 
 def format_row_count(rows: Sequence[CaseRow]) -> str:

@@ -168,7 +168,8 @@ class Matrix(Record, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """Exit code of a comparison that was not interrupted."""
-        return self.outcome.exit_code
+        codes = {target.verdict.exit_code if target.verdict else ExitCode.INCOMPLETE for target in self.targets}
+        return next(one for one in (ExitCode.FAILED, ExitCode.INCOMPLETE, ExitCode.PASSED) if one in codes)
 
     @property
     def heading(self) -> str:

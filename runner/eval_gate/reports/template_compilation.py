@@ -12,7 +12,7 @@ def compile_templates() -> None:
         (markdown.get_environment(), ("comment.md", "parts.md", "problem.md", "summary.md", "verdict.md")),
         (page.get_environment(), ("page.html",)),
         (matrix.get_environment(html=False), ("matrix.md",)),
-        (matrix.get_environment(html=True), ("matrix.html",)),
+        (matrix.get_environment(html=True), ("badge.svg", "matrix.html", "trend.html")),
     ):
         for kind in kinds:
             engine.get_template(f"{kind}.j2")

@@ -1,4 +1,4 @@
-"""Reads entries of untrusted zip archives within limits."""
+"""Writes results as zip archives, and reads entries of untrusted ones within limits."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import IO, Final
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import open_new_file
 from eval_gate.model import limits
+from eval_gate.results.result_names import RUN_NAME
 
 MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
 _ENTRY_MARK: Final = b"PK\x01\x02"
 """Signature of each directory entry (APPNOTE.TXT 4.3.12)."""
 _PIECE_BYTES: Final = 1_000_000
+_REPORTS: Final = frozenset({".json", ".html", ".xml", ".md"})
 ARCHIVE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
 """Exceptions for an archive that is damaged, truncated or encrypted."""
 
@@ -94,6 +97,26 @@ def extract_top_entry(file: Path, name: str, to: Path, limit: int) -> str | None
     except (OSError, GateError):
         return None
     return hashlib.sha256(data).hexdigest()
+
+
+def iter_result_files(record: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a result archive with their names, without the journal: only a run in progress needs it."""
+    from eval_gate.targets.model.recording import RECORDING_NAME  # not needed to read one
+
+    yield record, RUN_NAME
+    recording = record.parent / RECORDING_NAME
+    if recording.is_file() and not recording.is_symlink():
+        yield recording, RECORDING_NAME
+    for file in sorted(record.parent.iterdir()):
+        if file.suffix in _REPORTS and file != record and file.is_file() and not file.is_symlink():
+            yield file, file.name
+
+
+def write_archive(files: Iterable[tuple[Path, str]], to: Path | IO[bytes]) -> None:
+    """Write a zip archive of the files to `to`, each under its given name."""
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as packed:
+        for file, name in files:
+            packed.write(file, name)
 
 
 def has_more_entries(file: Path, most: int) -> bool:

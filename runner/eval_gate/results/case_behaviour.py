@@ -4,7 +4,7 @@ The digest of a run is a word without blanks: an execution each, separated by `/
 parameter `place = values`, all of them as the first digits of a hash, so that equal behaviour has equal words and
 nothing of a response can be read from a history: `3fa9x1,0b1c2d=77ae`. A `?` after a tool means that its parameters are
 unknown, `0` that no tool was called. At the end, `!` means that the response lost many of the words of the run before,
-and `.` that it did not.
+and `.` that it did not. The checked fields of the agent's JSON stand in it as parameters of a tool `FIELDS`.
 
 In a conversation the name of a tool begins with the turn, `3:lookup`, and one response that lost words is enough. What
 a simulated user says differs from execution to execution, so its conversations have tools without turns, and no
@@ -27,6 +27,8 @@ from eval_gate.results.turn_details import slice_turn
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.digest import dump_sorted_json
 
+FIELDS: Final = "\0fields"
+"""Stands for the checked fields of the agent's JSON where other parameters have a tool."""
 WHOLE_ARGUMENTS: Final = "arguments"
 """Place of arguments that are not a mapping."""
 LOST_SHARE: Final = 0.45
@@ -112,6 +114,10 @@ def _build_behaviour(details: CaseDetails) -> Behaviour | None:
         values = _collect_parameters(by_tool[tool], room) if tool in by_tool else None
         room -= len(values or ())
         parameters[tool] = values
+    for place, part in parts:
+        if part.fields and (room := room - len(part.fields)) >= 0:
+            calls[place + FIELDS] = 1
+            parameters[place + FIELDS] = {path: (dump_sorted_json(value),) for path, value in part.fields.items()}
     is_whole = not details.dropped_counts.get("characters") and not any(part.response_truncated for _, part in parts)
     texts = [part.response for _, part in parts if part.response is not None]
     is_known = is_whole and len(texts) == len(parts) and details.user_end is None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 from eval_gate.model.base import JsonValue
@@ -18,12 +19,15 @@ from eval_gate.model.limits import (
     OTHER_RESPONSE,
     STORED_CALL,
     STORED_CONVERSATION,
+    STORED_FIELD,
+    STORED_FIELDS,
     STORED_GRADER_PROMPT,
     STORED_RESPONSE,
 )
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.turn_details import PARTS_OF_CONVERSATION
 from eval_gate.struct import replace
+from eval_gate.text.dotted_path import WHOLE_BODY
 from eval_gate.text.javascript.strings import dump_compact_json
 
 _PROMPT_FACTS: Final = ("systemPrompt", "userPrompt")
@@ -76,6 +80,7 @@ def truncate_details(details: CaseDetails) -> CaseDetails:
             for message in details.conversation
         ),
         tool_calls=tuple(truncate_call(call, STORED_CALL) for call in details.tool_calls),
+        fields=truncate_fields(details.fields),
         turns=truncate_turns(details.turns, STORED_CONVERSATION),
     )
 
@@ -92,6 +97,7 @@ def truncate_turns(turns: Sequence[TurnResult], whole: int, margin: int = 0) -> 
             message=turn.message and turn.message[: limit + margin],
             response=turn.response and turn.response[: limit + margin],
             response_truncated=turn.response is not None and turn.response_length > limit,
+            fields=truncate_fields(turn.fields, margin),
         )
         for turn in turns
     )
@@ -129,6 +135,13 @@ def reduce_details(details: CaseDetails) -> CaseDetails:
         turns=truncate_turns(details.turns, OTHER_RESPONSE),
         dropped_counts={what: count for what, count in left_out.items() if count > 0},
     )
+
+
+def truncate_fields(fields: Mapping[str, JsonValue], margin: int = 0) -> dict[str, JsonValue]:
+    """Truncate each value `margin` characters after its limit, and drop a whole body that is longer than a response."""
+    if WHOLE_BODY in fields:
+        return dict(fields) if len(dump_compact_json(fields[WHOLE_BODY])) <= STORED_RESPONSE else {}
+    return {path: truncate_json(one, STORED_FIELD + margin) for path, one in islice(fields.items(), STORED_FIELDS)}
 
 
 def truncate_call(call: StoredCall, limit: int) -> StoredCall:
@@ -177,7 +190,8 @@ def _truncate_prompts(facts: dict[str, Any]) -> dict[str, Any]:
 def drop_response(details: CaseDetails) -> CaseDetails:
     """Drop the response, the tool calls and the conversation; keep lengths, names of tools, and how turns ended."""
     turns = tuple(
-        replace(turn, message=None, response=None, response_truncated=False, error=None) for turn in details.turns
+        replace(turn, message=None, response=None, response_truncated=False, error=None, fields={})
+        for turn in details.turns
     )
     return replace(
         details,
@@ -185,6 +199,7 @@ def drop_response(details: CaseDetails) -> CaseDetails:
         response_truncated=False,
         conversation=(),
         tool_calls=(),
+        fields={},
         turns=turns,
         dropped_counts={},
     )

@@ -31,6 +31,7 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.run_totals import count_scored_cases
 from eval_gate.results.case_behaviour import BehaviourDigest, decode_behaviour, encode_behaviour
 from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
+from eval_gate.results.run_figures import RunFigures, measure_run
 from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_mismatch, format_field_path
 
@@ -87,6 +88,7 @@ class HistoryRun(Record, kw_only=True, omit_defaults=True):
     """Regressions that this run or an earlier one was allowed to pass with, and that no run passes since."""
     warm_up_of: Annotated[str, Meta(max_length=200)] | None = None
     """Id of the run that this is a warm-up round of; None for every other run."""
+    figures: RunFigures | None = None
 
     @property
     def name(self) -> RunReference:
@@ -322,6 +324,7 @@ def build_history_run(run: RunResult) -> HistoryRun:
         scored=scored,
         rerun_wait=run.rerun_wait,
         permitted_regressions=run.permitted_regressions,
+        figures=measure_run(run),
     )
 
 

@@ -51,22 +51,30 @@ class TextMasking:
 
 
 def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
-    """Apply `change` to every text of a response, its conversation, its turns and its tool calls."""
+    """Apply `change` to every text of a response, its conversation, its turns and its tool calls.
+
+    A trace that it alters has no link.
+    """
+    trace = details.trace and change(details.trace)
     return replace(
         details,
         response=details.response and change(details.response),
         model=details.model and change(details.model),
+        trace=trace,
+        trace_url=details.trace_url if trace == details.trace else None,
         conversation=tuple(_map_message(message, change) for message in details.conversation),
         tool_calls=tuple(
             replace(call, arguments=map_value(call.arguments, change), result=map_value(call.result, change))
             for call in details.tool_calls
         ),
+        fields={path: map_value(value, change) for path, value in details.fields.items()},
         turns=tuple(
             replace(
                 turn,
                 message=turn.message and change(turn.message),
                 response=turn.response and change(turn.response),
                 error=turn.error and change(turn.error),
+                fields={path: map_value(value, change) for path, value in turn.fields.items()},
             )
             for turn in details.turns
         ),

@@ -72,7 +72,7 @@ def trim_to_run_id(history: History, run_id: str) -> History:
 
 def _is_same_run(history: History, run: RunResult) -> bool:
     """Whether the newest run of the history is this one, with the same cases and executions."""
-    if replace(history.runs[0], sha=run.sha) != build_history_run(run):
+    if replace(history.runs[0], sha=run.sha, figures=None) != replace(build_history_run(run), figures=None):
         return False
     cases, count = run.index_cases(), 0
     for key in history.iter_keys():

@@ -27,6 +27,7 @@ def slice_turn(details: CaseDetails, number: int) -> CaseDetails:
         tools_called=details.tools_called[start : start + turn.calls],
         tool_calls=details.tool_calls[start : start + turn.calls],
         response=turn.response,
+        fields=turn.fields,
         response_length=turn.response_length,
         response_truncated=turn.response_truncated,
     )

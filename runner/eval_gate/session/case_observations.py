@@ -25,6 +25,7 @@ from eval_gate.results.result_names import LATEST_NAME
 from eval_gate.session.run import RunObserver, execute_plan, plan_run
 from eval_gate.session.session import open_session
 from eval_gate.struct import FrozenStruct, replace
+from eval_gate.text.dotted_path import WHOLE_BODY
 from eval_gate.text.redaction import Redactor
 
 DRAFTS_FOLDER: Final = "drafts"
@@ -107,6 +108,7 @@ def _strip_case(case: EvalCase, *, asks_judge: bool) -> EvalCase:
         evaluators=(build_refusal_evaluator(_get_prompt_text(case.messages)),) if asks else (),
         aggregation=Aggregation.ALL,
         draft=False,
+        keeps_body=True,
         skip_reason=None,
     )
 
@@ -174,6 +176,7 @@ def _split_response(record: TrialRecord, whole: Response) -> list[Response]:
         replace(
             whole,
             text=turn.response or "",
+            body=turn.fields.get(WHOLE_BODY),
             tool_calls=tuple(islice(calls, turn.calls)),
             conversation=(),
             duration_ms=turn.duration_ms,
@@ -191,6 +194,8 @@ def _build_response(record: TrialRecord, *, lists: bool) -> Response:
     details = record.details
     return Response(
         text=details.response or "",
+        body=details.fields.get(WHOLE_BODY),
+        model=details.model,
         tool_calls=tuple(map(_build_call, details.tool_calls)),
         conversation=details.conversation,
         max_turns_reached=details.max_turns_reached,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from eval_gate.ci.job import find_write_objection
 from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import ExitCode, treat_errors_as_incomplete
 from eval_gate.gate.verdict_decision import decide_verdict
@@ -15,6 +16,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rendering import write_reports
 from eval_gate.results.baseline import NoBaseline
+from eval_gate.results.baseline_store import BaselineStore, StoreError
 from eval_gate.results.run_writer import write_history, write_result
 from eval_gate.session.history_update import build_next_history
 from eval_gate.session.run import ExecutedRun, RunObserver, make_run
@@ -63,6 +65,24 @@ async def warm_up_run(session: Session, stored: EvaluatedRun, progress: RunObser
         write_history(session.folder, stored.run.run_id, rounds.history)
         result = write_result(session.folder, replace(stored.run, warm_up=summary))
     return EvaluatedRun(result.run, result.file, rounds.interrupted)
+
+
+def store_baseline(session: Session, evaluated_run: EvaluatedRun) -> str | None:
+    """Write a run into the store of baselines if it may, and say in a line what was done; None without a store."""
+    place, run = session.config.store, evaluated_run.run
+    if place is None:
+        return None
+    objection = find_write_objection(session.config, session.context.environment)
+    if run.partial or run.shard or session.selection.chosen_cases:
+        objection = objection or "it has some of the cases only"
+    if evaluated_run.interrupted or not run.complete:
+        objection = objection or "it is incomplete"
+    if objection:
+        return f"not stored: {objection}"
+    try:
+        return f"stored: {BaselineStore(place).write_run(run, evaluated_run.result_path)}"
+    except StoreError as error:
+        return f"WARNING: not stored, so later runs lack this one: {error}"
 
 
 def store_run(session: Session, run: RunResult, executed: ExecutedRun | None = None) -> EvaluatedRun:

@@ -159,9 +159,9 @@ def _find_failed_turn(row: ResultRow) -> int | None:
 def _build_details(row: ResultRow) -> CaseDetails:
     """Build the details of a row in the form that eval cases have; a missing response stays None."""
     response = row.turns[-1].response if row.turns else row.response
-    if not row.calls and not row.turns and response is None:
+    if not row.calls and not row.turns and not row.trace and response is None:
         return NO_DETAILS
-    details = build_details(Response(text=response or "", tool_calls=row.calls))
+    details = build_details(Response(text=response or "", tool_calls=row.calls, trace_id=row.trace))
     if row.turns:
         details = add_turn_results(details, [_complete_turn(turn) for turn in row.turns])
     return details if response is not None else replace(details, response=None)
@@ -213,6 +213,7 @@ def _map_texts(row: ResultRow, change: TextChange) -> ResultRow:
         prompt=change(row.prompt),
         expectation=tuple(map(change, row.expectation)),
         response=row.response and change(row.response),
+        trace=row.trace and change(row.trace),
         error=row.error and change(row.error),
         scores=tuple(one._replace(reason=one.reason and change(one.reason)) for one in row.scores),
         calls=tuple(_map_call_texts(call, change) for call in row.calls),

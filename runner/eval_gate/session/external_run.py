@@ -33,6 +33,7 @@ from eval_gate.results.baseline import Baseline
 from eval_gate.results.history import EMPTY_HISTORY
 from eval_gate.results.result_names import LATEST, is_run_id
 from eval_gate.results.run_reader import is_run_reference, read_history
+from eval_gate.results.trace_links import link_case_traces
 from eval_gate.session.external_cases import build_case_result, build_score_rules, redact_rows
 from eval_gate.session.run import build_reruns
 from eval_gate.session.session import Session
@@ -180,7 +181,8 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
-        by_suite.setdefault(key.suite, []).append(prepare_for_result(case, session.config.limits.keep_responses))
+        linked = link_case_traces(case, session.config.trace_url)
+        by_suite.setdefault(key.suite, []).append(prepare_for_result(linked, session.config.limits.keep_responses))
     suites = tuple(
         SuiteResult(
             run_id=run_id,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
 
+from eval_gate.ci.job import find_write_objection
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparation.run_context import RunContext
@@ -21,6 +23,7 @@ from eval_gate.model.result import RunResult, Shard
 from eval_gate.model.reuse import EvaluatedState, ReuseOff
 from eval_gate.model.selection import CaseSelection
 from eval_gate.results.baseline import Baseline, NoBaseline, UnlinkedResult, has_enough_scores
+from eval_gate.results.baseline_store import BaselineStore
 from eval_gate.results.result_names import LATEST, RUN_NAME
 from eval_gate.results.run_reader import ARTIFACT_RUN_GLOB, StoredRun, find_baseline, list_stored_runs
 from eval_gate.results.run_times import is_in_future
@@ -84,15 +87,20 @@ def open_session(
     `baseline` is the baseline if it is not simply the one that the configuration names. Raises GateError for
     any problem with these, before any target is called.
     """
+    may_write = config.store is None or find_write_objection(config, context.environment) is None
     if baseline is None:
         folder, target = Path(config.output_dir), _find_target_name(config, context)
         chosen = selection.chosen_cases
-        baseline = find_baseline(
-            config.baseline, folder, config.history, besides=context.resume, chosen=chosen, target=target
-        )
+        find = partial(find_baseline, config.baseline, history=config.history, besides=context.resume)
+        find = partial(find, chosen=chosen, target=target)
+        store = BaselineStore(config.store) if config.store else None
+        if store is not None and config.baseline == LATEST:
+            baseline = store.find_latest(find, target, may_write=may_write)
+        else:
+            baseline = find(folder)
         baseline = add_unlinked_results(baseline, config, context, chosen, targets=(target,) if target else ())
     gate_inputs = build_gate_inputs(config, context.root, baseline)
-    is_run_of_branch = config.baseline == LATEST and not selection.chosen_cases
+    is_run_of_branch = config.baseline == LATEST and not selection.chosen_cases and may_write
     return Session(config, selection, context, gate_inputs, is_run_of_branch)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Meta
 
@@ -23,6 +23,10 @@ from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import as_text
 
 Settings = TypeVar("Settings", bound=TargetSettings)
+
+
+Origin: TypeAlias = tuple[str, Mapping[str, str]]
+"""Scheme, host and port of an HTTP target, and the headers of its requests, names in lower case, with secrets."""
 
 
 class Request(FrozenStruct):
@@ -52,6 +56,8 @@ class Request(FrozenStruct):
     """Number of the turn in a conversation, from 1; 0 for a case with one request."""
     open_session: ConversationSession | None = None
     """Session of the conversation; None for a case with one request."""
+    execution_id: str = ""
+    """32 hex digits, random for each execution and the same in its turns and retries; empty outside of a run."""
 
     @property
     def session(self) -> str | None:
@@ -110,7 +116,8 @@ class TargetError(Exception):
     """Failure of a target to respond. `message` quotes the target, is bounded and contains no secret.
 
     `known_cause` is what happened, if it is more than the status or the fault tells. `hint` says what to do about it.
-    `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response.
+    `retry_after_s` is the delay that the target requested, in seconds. `status` is the HTTP status of the response, and
+    `trace_id` the id or address of its trace, if it has one.
     """
 
     message: str
@@ -121,6 +128,7 @@ class TargetError(Exception):
     retry_after_s: float | None = None
     hint: str | None = None
     known_cause: ErrorCause | None = None
+    trace_id: str | None = None
 
     @property
     def cause(self) -> ErrorCause:
@@ -134,6 +142,7 @@ class TargetError(Exception):
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = redact(self.hint) if self.hint else self.hint
+        self.trace_id = redact(self.trace_id) if self.trace_id else self.trace_id
 
     @property
     def error_kind(self) -> ErrorKind:
@@ -210,9 +219,13 @@ class Target(Protocol):
     """Why it cannot run cases that have a workspace, as the rest of a sentence; None where it can."""
     conversation_problem: str | None = "it has no way to go on with a conversation"
     """Why it cannot run cases with several turns, as the rest of a sentence; None where it can."""
+    origin: Origin | None = None
+    """Where requests of hooks with a path alone go; None if it has no address."""
     remembers_turns: bool = True
     """Whether the agent itself may remember earlier turns, so that a request it took in cannot be sent again; False if
     every request repeats the whole conversation."""
+    sends_traceparent: bool = False
+    """Whether requests carry `Request.execution_id` as the id of the execution's trace."""
     retry_policy: RetryPolicy = RetryPolicy(max_retries=0)
     """How often, and after which delay, a conversation is started again after a retryable error; the target retries
     single requests itself."""

@@ -26,6 +26,7 @@ class MaskedTarget:
         self.workers, self.timeout_ms = inner.workers, inner.timeout_ms
         self.takes_stubs, self.workspace_problem = inner.takes_stubs, inner.workspace_problem
         self.conversation_problem, self.remembers_turns = inner.conversation_problem, inner.remembers_turns
+        self.sends_traceparent, self.origin = inner.sends_traceparent, inner.origin
         self.retry_policy = inner.retry_policy
         self._redact = redact
         self._setup = setup

@@ -4,8 +4,8 @@ The former are those of Agent Evals ("Assertion Types", jsonPath; agent-evals be
 the beginning, then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
 Tokens take the same walk.
 
-The latter are those of AgentV (4.42.4, fields of `field-accuracy` and `args_match`): a missing field is no mistake, so
-the step that fails is not reported.
+The latter are those of AgentV (4.42.4, fields of `field-accuracy` and `args_match`) and of `fields` of tool-forge: a
+missing field is no mistake, so the step that fails is not reported. A list or a text has a `length`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ _OTHER: Final = re.compile(r"[^0-9]")
 _MAX_SHOWN: Final = 80
 NOT_FOUND: Final[Any] = object()
 """Stands for the value of a path that does not exist."""
+WHOLE_BODY: Final = "$"
+"""Stands for the whole JSON of an agent where fields are stored by path."""
 _SEPARATORS: Final = re.compile(r"[.\[\]]")
+FIELD_PATTERN: Final = r"(?!\$(?:[.\[]|$))(?:[^.\[\]*]+|\[[0-9]{1,9}\])(?:\.[^.\[\]*]+|\[[0-9]{1,9}\])*"
+"""Pattern of a path that `find_by_path` takes as it is meant: without JSONPath's `$` and wildcards."""
 
 
 class PathError(Exception):
@@ -113,6 +117,8 @@ def find_by_path(value: JsonValue, path: str) -> JsonValue:
             value = value[int(step)]
         elif isinstance(value, dict) and step in value:
             value = value[step]
+        elif isinstance(value, list | str) and step == "length":
+            value = len(value)
         else:
             value = NOT_FOUND
             break

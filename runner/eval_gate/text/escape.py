@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from eval_gate.text.safe_output import INVISIBLE
+from eval_gate.text.safe_output import INVISIBLE, LEGACY_COMMAND
 
 _Item = TypeVar("_Item")
 
@@ -133,7 +133,7 @@ def escape_html(text: str, limit: int = MAX_TEXT) -> str:
 
 def to_console_line(text: str, limit: int = 2_000) -> str:
     """Format a line for a terminal or a log, without control characters or commands of a CI runner."""
-    line = to_one_line(text, limit).replace("##[", "# #[")
+    line = LEGACY_COMMAND.sub("# #", to_one_line(text, limit))
     return _COMMAND.sub(" : :", line)
 
 

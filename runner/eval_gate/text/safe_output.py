@@ -1,7 +1,7 @@
 """Make text safe to print in a CI log: neutralize workflow commands, reveal invisible characters.
 
-A runner takes a line that begins with `::`, after any blanks, for a command, and `##[` wherever it stands in a line. A
-carriage return ends a line, too.
+A runner takes a line that begins with `::`, after any blanks, for a command, and `##[` wherever it stands in a line
+(Azure Pipelines also `##vso[`, TeamCity `##teamcity[`). A carriage return ends a line, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 _COMMAND_START: Final = re.compile(r"(?:^|(?<=\r))([^\S\r\n]*)::", re.MULTILINE)
-_LEGACY_COMMAND: Final = "##["
+LEGACY_COMMAND: Final = re.compile(r"##(?=[a-z]*\[)", re.IGNORECASE)
 INVISIBLE: Final = (
     r"\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f"
 )
@@ -36,17 +36,17 @@ class TextFormat(StrEnum):
 
 def neutralize_text(text: str) -> str:
     """Neutralize a text for people: a blank breaks each command."""
-    return _COMMAND_START.sub(r"\1: :", text.replace(_LEGACY_COMMAND, "# #["))
+    return _COMMAND_START.sub(r"\1: :", LEGACY_COMMAND.sub("# #", text))
 
 
 def neutralize_json(text: str) -> str:
     """Neutralize JSON, or lines of it, by escapes of the same meaning: only a text in it can hold a command."""
-    return _INVISIBLE_IN_JSON.sub(lambda sign: json.dumps(sign[0])[1:-1], text.replace(_LEGACY_COMMAND, "#\\u0023["))
+    return _INVISIBLE_IN_JSON.sub(lambda sign: json.dumps(sign[0])[1:-1], LEGACY_COMMAND.sub(r"#\\u0023", text))
 
 
 def neutralize_markup(text: str) -> str:
     """Neutralize XML or HTML by character references of the same meaning."""
-    return _COMMAND_START.sub(r"\1&#58;:", text.replace(_LEGACY_COMMAND, "#&#35;["))
+    return _COMMAND_START.sub(r"\1&#58;:", LEGACY_COMMAND.sub("#&#35;", text))
 
 
 def is_invisible(char: str) -> bool:

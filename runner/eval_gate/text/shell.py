@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from typing import Final
 
-from eval_gate.text.safe_output import is_invisible
-
-_LOG_COMMAND: Final = "##["
-"""What a runner takes for a command wherever it stands in a line of a log."""
+from eval_gate.text.safe_output import LEGACY_COMMAND, is_invisible
 
 
 def format_shell_line(words: Iterable[str]) -> str:
@@ -19,12 +15,12 @@ def format_shell_line(words: Iterable[str]) -> str:
 
 
 def _quote_word(text: str) -> str:
-    if not any(map(is_invisible, text)) and _LOG_COMMAND not in text:
+    if not any(map(is_invisible, text)) and LEGACY_COMMAND.search(text) is None:
         return shlex.quote(text)
     # a NUL would end the word, and a surrogate is half a character: neither can be in an argument
     plain = re.sub("[\\x00\\ud800-\\udfff]", "?", text).replace("\\", "\\\\").replace("'", "\\'")
     escaped = "".join(_escape_character(char) if is_invisible(char) else char for char in plain)
-    return "$'" + escaped.replace(_LOG_COMMAND, "\\x23#[") + "'"
+    return "$'" + LEGACY_COMMAND.sub(r"\\x23#", escaped) + "'"
 
 
 def _escape_character(char: str) -> str:

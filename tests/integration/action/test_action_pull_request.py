@@ -55,7 +55,7 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     assert (annotation["path"], annotation["start_line"]) == ("evals/weather.golden.json", 24)
     assert annotation["title"] == "Regression: gs-002"
     expected = {"verdict": "failed", "exit-code": "1", "total": "4", "passed": "3", "failed": "1", "regressions": "1"}
-    expected |= {"new-passes": "1", "baseline-sha": main, "pass-rate": "0.7500"}
+    expected |= {"new-passes": "1", "baseline-sha": main, "pass-rate": "0.7500", "trend-path": ""}
     assert ended.outputs.items() >= expected.items()
     assert ended.outputs["comment-url"].endswith("#issuecomment-" + str(*github.state.comments))
     assert int(ended.outputs["check-run-url"].rpartition("/")[2]) in github.state.check_runs

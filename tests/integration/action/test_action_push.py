@@ -29,7 +29,8 @@ def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_t
     stored = run_in(artifact)
     assert (stored["complete"], stored["git"]["sha"]) == (True, github.state.branches["main"])
     names = zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
-    assert names == ["run.json", "history.json", "report.html", "weather.golden.json"]
+    trend = ["trend/trend.html", "trend/badge.svg", "trend/badge.json"]
+    assert names == ["run.json", "history.json", "report.html", "weather.golden.json", *trend]
     (check,) = github.state.check_runs.values()
     assert (check.fields["head_sha"], check.fields["conclusion"]) == (github.state.branches["main"], "success")
     assert "no pull request to comment on, its result is the next baseline" in ended.log

@@ -60,6 +60,24 @@ def relay(job, github, run, inputs=None, *, command=("action",), actor="octocat"
     return job.step("workflow_run", event, inputs, command=command, GITHUB_WORKFLOW_REF=RELAY, **variables)
 
 
+def test_relay__fork_makes_links_of_its_own__they_go_where_the_configuration_of_main_says(job, github, forked) -> None:
+    _, run, _ = forked
+    state = github.state
+    artifact = state.archives[-1]
+    with zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    record = json.loads(files["run.json"])
+    for case in record["suites"][0]["cases"]:
+        case["details"] |= {"trace": "t-1", "traceUrl": "https://evil.example/t-1"}
+    artifact.zip_bytes, artifact.digest = zipped(files | {"run.json": json.dumps(record).encode()}), None
+    state.files[state.branches["main"], "eval-gate.yaml"] = b"traceUrl: https://traces.example/{{traceId}}\n"
+    ended = relay(job, github, run)
+    (comment,) = state.comments.values()
+    assert ended.outputs["verdict"] == "failed", ended.log
+    assert "[trace](https://traces.example/t-1)" in comment.body
+    assert "evil.example" not in comment.body
+
+
 def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_verdict_stands(forked, github) -> None:
     _, _, first = forked
     assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "failed", {})

@@ -2,7 +2,8 @@
 
 import pytest
 
-from eval_gate.ci.job import CIJob, find_ci_job
+from eval_gate.ci.job import CIJob, find_ci_job, find_write_objection
+from eval_gate.config.settings import RunConfig
 
 AZURE = {"TF_BUILD": "True", "BUILD_SOURCEVERSION": "a1", "BUILD_SOURCEBRANCH": "refs/heads/fix/a"}
 GITLAB = {"GITLAB_CI": "true", "CI_COMMIT_SHA": "a1", "CI_DEFAULT_BRANCH": "trunk"}
@@ -48,3 +49,27 @@ JENKINS = {"JENKINS_URL": "https://ci.example/", "BRANCH_NAME": "main", "BRANCH_
 )
 def test_a_job_is_what_its_system_says(variables: dict[str, str], job: CIJob | None) -> None:
     assert find_ci_job(variables) == job
+
+
+MERGE_REQUEST = {**GITLAB, "CI_MERGE_REQUEST_IID": "7"}
+BITBUCKET = {"BITBUCKET_BUILD_NUMBER": "3", "BITBUCKET_BRANCH": "main"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "branch", "outside", "objection"),
+    [
+        ({**GITLAB, "CI_COMMIT_BRANCH": "trunk"}, None, False, None),
+        ({**GITLAB, "CI_COMMIT_BRANCH": "fix"}, None, True, "fix is not known to be the default branch"),
+        (MERGE_REQUEST, "fix", True, "a pull request only reads"),
+        ({"GITHUB_HEAD_REF": "fix"}, None, True, "a pull request only reads"),
+        (BITBUCKET, None, False, "main is not known to be the default branch"),
+        (BITBUCKET, "main", False, None),
+        ({"JENKINS_URL": "https://ci.example/"}, "main", False, "in a job of Jenkins without a branch, only"),
+        ({"JENKINS_URL": "https://ci.example/"}, "main", True, None),
+        ({}, None, False, "outside of a known CI system, only --store-write"),
+        ({}, None, True, None),
+    ],
+)
+def test_a_store_is_written_by_the_default_branch_only(variables, branch, outside, objection) -> None:
+    found = find_write_objection(RunConfig(store_branch=branch, store_write=outside), variables)
+    assert found is objection if objection is None else found.startswith(objection)

@@ -91,3 +91,9 @@ def test_merge__tool_sets_that_vary__replace_the_one_that_was_expected() -> None
         "toolsAcceptable": [["a"], ["a", "b"]],
         "maxTokens": 3,
     }
+
+
+def test_merge__failing_fields__get_the_value_that_was_found() -> None:
+    found = DraftExpectation(fields=(("order.status", "pending"), ("n", 2)))
+    old = {"fields": {"order.status": "gone", "n": 1, "items.length": "gone"}}
+    assert merge_expect(old, found, "gone") == {"fields": {"order.status": "pending", "n": 1, "items.length": "gone"}}

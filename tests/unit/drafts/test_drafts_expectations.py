@@ -182,3 +182,22 @@ def test_description__with_text_of_strangers__is_one_line_without_hidden_signs()
     assert found.tool_mode is ToolMode.UNKNOWN
     assert "\n" not in found.description
     assert "\u202e" not in found.description
+
+
+def derive_fields(*bodies: JsonValue, text: str = "Done.") -> dict[str, JsonValue]:
+    responses = tuple(Response(text=text, body=body, model="m-1") for body in bodies)
+    return dict(derive_expectation(Observation("Refund 4711?", responses), NOW).fields)
+
+
+def test_iter_fields__the_same_each_time__are_expected_without_what_has_its_own_expectation() -> None:
+    body = {"reply": "Done.", "order": {"status": "refunded", "day": "2026-11-27", "none": None}, "usage": {"n": 5}}
+    body |= {"model": "m-1", "a.b": 1, "items": [{"id": 1}], "costUsd": 0.5, "key": MASK, "n": 3}
+    assert derive_fields(body, body) == {"order.status": "refunded", "n": 3}
+    assert derive_fields(body, body | {"n": 4, "order": {"status": "refunded"}}) == {"order.status": "refunded"}
+    assert derive_fields(body | {"n": 1}, body | {"n": True}) == {"order.status": "refunded"}
+
+
+def test_iter_fields__one_response_or_no_object__are_not_expected() -> None:
+    assert derive_fields({"status": "ok"}) == {}
+    assert derive_fields({"status": "ok"}, None) == {}
+    assert derive_fields([1], [1]) == {}

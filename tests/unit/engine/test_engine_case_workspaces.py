@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.engine.case_workspaces import CaseWorkspaces, HookRunner, WorkspaceError
+from eval_gate.engine.case_workspaces import CaseWorkspaces
+from eval_gate.engine.hooks import HookRunner, PreparationError
 from eval_gate.evaluators.base import WorkspaceState
 from eval_gate.model.case import CaseWorkspace, EvalCase, WorkspaceHook, WorkspaceHooks
 from eval_gate.sandbox.sandbox_setup import compute_template_digest, read_template
 from eval_gate.struct import replace
 from eval_gate.text.redaction import Redactor
-from tests.support.cases import make_case
+from tests.support.cases import ScriptedTarget, make_case
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def case(settings: CaseWorkspace, name: str = "a") -> EvalCase:
 
 async def write(workspaces: CaseWorkspaces, one: EvalCase, text: str, trial: int = 0) -> tuple[Path, WorkspaceState]:
     """Run a case that adds a line; its folder, and what graders are told of it."""
-    async with workspaces.open_workspace(one, trial) as opened:
+    async with workspaces.open_workspace(one, trial, ScriptedTarget()) as opened:
         assert opened is not None
         await asyncio.sleep(0)
         with (opened.path / "a.txt").open("a") as file:
@@ -72,14 +73,14 @@ def test_open__shared__cases_take_turns_and_the_folder_goes_at_the_end(workspace
 
 def test_open__template_that_changed_since_the_file_was_read__is_an_error(workspace) -> None:
     (Path(workspace.template) / "a.txt").write_text("other\n")
-    with pytest.raises(WorkspaceError, match="changed while the run was under way"):
+    with pytest.raises(PreparationError, match="changed while the run was under way"):
         asyncio.run(write(CaseWorkspaces(), case(workspace), "x"))
 
 
 def test_end__folder_that_was_replaced_by_a_link__is_not_followed(workspace, tmp_path) -> None:
     async def run() -> WorkspaceState:
         one = case(workspace)
-        async with CaseWorkspaces().open_workspace(one, 0) as opened:
+        async with CaseWorkspaces().open_workspace(one, 0, ScriptedTarget()) as opened:
             assert opened is not None
             opened.path.rename(tmp_path / "moved")
             opened.path.symlink_to(tmp_path)
@@ -94,10 +95,8 @@ def test_end__folder_that_was_replaced_by_a_link__is_not_followed(workspace, tmp
 
 
 def test_end__secret_in_a_file__is_masked(workspace) -> None:
-    def mask(data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        return data.replace(b"s3cret", b"***")
-
-    _, state = asyncio.run(write(CaseWorkspaces(HookRunner(mask=mask)), case(workspace), "s3cret\n"))
+    hooks = HookRunner(redactor=Redactor(["s3cret-of-shop"]))
+    _, state = asyncio.run(write(CaseWorkspaces(hooks), case(workspace), "s3cret-of-shop\n"))
     assert (state.changes or "").endswith("+***")
 
 
@@ -106,7 +105,7 @@ def test_end__secret_in_a_file__is_masked(workspace) -> None:
 def test_end__key_over_several_lines_of_a_file__is_masked_before_each_line_has_its_sign(workspace, width, end) -> None:
     key = "sk-live-A9b8C7d6E5f4G3h2I1j0K9l8M7n6O5p4Q3r2S1t0U9v8W7x6Y5z4A3b2C1d"
     lines = [key[at : at + width] for at in range(0, len(key), width)]
-    hooks = HookRunner(mask=Redactor([key]).mask_bytes)
+    hooks = HookRunner(redactor=Redactor([key]))
     text = f"before\n{end.join(lines)}{end}after\n"
     _, state = asyncio.run(write(CaseWorkspaces(hooks), case(workspace), text))
     changes = state.changes or ""
@@ -118,13 +117,13 @@ def test_end__key_over_several_lines_of_a_file__is_masked_before_each_line_has_i
 def test_prepare__hook_of_a_shared_workspace_that_fails__fails_each_case_and_runs_once(workspace, tmp_path) -> None:
     """Would it run again, it would say another time."""
     hook = WorkspaceHook(command=("sh", "-c", "date +%s%N >&2; exit 4"), cwd=str(tmp_path))
-    shared = replace(workspace, shared=True, hooks=WorkspaceHooks(before_all=hook))
+    shared = replace(workspace, shared=True, hooks=WorkspaceHooks(before_all=(hook,)))
 
     async def run() -> list[str]:
         workspaces = CaseWorkspaces(HookRunner({"PATH": "/usr/bin:/bin"}))
         said = []
         for name in "ab":
-            with pytest.raises(WorkspaceError) as caught:
+            with pytest.raises(PreparationError) as caught:
                 await write(workspaces, case(shared, name), "x")
             said.append(str(caught.value))
         return said

@@ -12,7 +12,7 @@ from eval_gate.model.behaviour_change import BehaviourChanges, BehaviourKind, Pa
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.limits import BEHAVIOUR_CHANGES, BEHAVIOUR_PARAMETERS, BEHAVIOUR_TOOLS
-from eval_gate.model.result import CaseFingerprints, RunResult
+from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.case_behaviour import split_tool
 from eval_gate.results.history import EMPTY_HISTORY, History
@@ -523,3 +523,31 @@ def test_split_tool__any_name__keeps_all_of_it(tool) -> None:
     turn, name = split_tool(tool)
     assert (f"{turn}:{name}" if turn else name) == tool
     assert split_tool(f"7:{tool}") == (7, tool)
+
+
+def make_checked(**fields) -> CaseResult:
+    return make_behaving("a", make_details([LOOKUP], fields=fields))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        ({"x.y": "a"}, {"x.y": "b"}, [(KIND.FIELD, None, "x.y", HOW.VALUE, '"a"', '"b"')]),
+        ({"n": 1}, {"n": "1"}, [(KIND.FIELD, None, "n", HOW.TYPE, "1", '"1"')]),
+        ({"n": 1}, {"n": 1.0}, []),
+        ({"n": 1}, {"n": 1, "more": 2}, []),
+        ({}, {"n": 1}, []),
+    ],
+)
+def test_behaviour__fields_checked_in_both_runs__are_told_apart(then, now, expected) -> None:
+    baseline, _ = make_branch([make_checked(**then)])
+    found = find_changes(make_here(make_checked(**now)), baseline).changes
+    assert [(x.kind, x.tool, x.parameter, x.difference, x.baseline, x.current) for x in found] == expected
+
+
+def test_behaviour__fields_value_that_keeps_changing_on_the_branch__is_left_out() -> None:
+    baseline, history = make_branch(*[[make_checked(n=number)] for number in range(4)])
+    assert find_changes(make_here(make_checked(n=9)), baseline, history).changes == ()
+    baseline, history = make_branch(*[[make_checked(n=1)] for _ in range(4)])
+    (change,) = find_changes(make_here(make_checked(n=9)), baseline, history).changes
+    assert (change.parameter, change.baseline, change.current) == ("n", "1", "9")

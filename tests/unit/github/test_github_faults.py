@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.github.artifacts.artifact_search import list_run_artifacts
-from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact, write_archive
+from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.check_runs import (
     Annotation,
@@ -33,6 +33,7 @@ from eval_gate.github.commits import (
     list_pull_requests,
 )
 from eval_gate.github.failure import MAX_WAIT_S, FailureKind, GitHubError
+from eval_gate.results.archive import write_archive
 from eval_gate.text.secret import Secret
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha

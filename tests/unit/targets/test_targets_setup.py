@@ -59,7 +59,7 @@ def test_setup__every_setting_of_every_kind__is_in_it_or_says_why_not(kind: Targ
             mark = find_no_effect(field)
             left_out[name] = mark.reason if mark else ""
     assert all(left_out.values()), left_out
-    assert len(left_out) <= 14
+    assert len(left_out) <= 17
 
 
 def test_setup__what_is_shown__names_the_setting_its_value_and_its_default() -> None:

@@ -5,7 +5,7 @@ import unicodedata
 
 import pytest
 
-from eval_gate.text.escape import to_one_line
+from eval_gate.text.escape import to_console_line, to_one_line
 from eval_gate.text.safe_output import neutralize_json, neutralize_markup, neutralize_text, reveal_all_invisible
 
 
@@ -52,3 +52,11 @@ def test_command__after_a_carriage_return__is_inert(form) -> None:
     """The runner's reader of lines ends one there, too."""
     assert "\r::" not in form("50%\r::error::x")
     assert "\r \t::" not in form("50%\r \t::error::x")
+
+
+@pytest.mark.parametrize("command", ["##[error]x", "##vso[task.setvariable variable=PATH]x", "##TeamCity[x]"])
+def test_command__of_another_ci_system_anywhere_in_a_line__is_inert(command) -> None:
+    start = command.partition("[")[0]
+    for form in (neutralize_text, neutralize_markup, neutralize_json, to_console_line):
+        assert f"{start}[" not in form(f'"a {command}"')
+    assert json.loads(neutralize_json(json.dumps(command))) == command

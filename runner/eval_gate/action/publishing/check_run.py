@@ -46,6 +46,8 @@ _EXTERNAL_ID: Final = re.compile(
 """Gate, run, attempt and leg; run and attempt that made a relayed result; and the comment that shows it."""
 
 NO_REMARKS: Final = CaseAnnotations()
+_SATISFYING: Final = frozenset({CheckConclusion.SUCCESS, CheckConclusion.NEUTRAL})
+"""Conclusions that satisfy a required check."""
 
 
 class CheckDraft(FrozenStruct):
@@ -139,7 +141,7 @@ def write_check_at(
     any. Raises NameTakenError if another leg of this run wrote one at the same time.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
-    if place.doubt is not None and draft.conclusion is CheckConclusion.SUCCESS:
+    if place.doubt is not None and draft.conclusion in _SATISFYING:
         log.record_loss("No check run", place.doubt)
     elif place.name is not None and place.newer_result is None:
         content = _build_content(step, place.name, draft, remarks, comment_id)
@@ -273,7 +275,7 @@ def _list_results(checks: Iterable[CheckRun]) -> list[tuple[Publication, CheckRu
 
 
 def _build_newer_result(result: tuple[Publication, CheckRun] | None) -> NewerResult | None:
-    return NewerResult(result[0].order[0], result[1].conclusion == CheckConclusion.SUCCESS) if result else None
+    return NewerResult(result[0].order[0], result[1].conclusion in _SATISFYING) if result else None
 
 
 def _format_signature(ours: Publication, comment_id: int | None) -> str:

@@ -23,6 +23,7 @@ from eval_gate.action.precedence import NameTakenError, Publisher, build_name_ta
 from eval_gate.action.step import Step
 from eval_gate.action.step_log import StepLog
 from eval_gate.action.step_plan import StepMode
+from eval_gate.analysis.trend.trend_page import TREND_FILES, TREND_FOLDER
 from eval_gate.errors import PAGES, GateError
 from eval_gate.github.artifacts.artifact_service import (
     ARCHIVE_MIME_TYPE,
@@ -32,16 +33,14 @@ from eval_gate.github.artifacts.artifact_service import (
     fetch_own_artifact,
     find_own_artifact,
     reserve_artifact,
-    write_archive,
 )
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.failure import FailureKind, GitHubError
 from eval_gate.model.base import decode_json
 from eval_gate.model.result import ResultProducer
-from eval_gate.results.result_names import RUN_NAME
+from eval_gate.results.archive import iter_result_files, write_archive
 from eval_gate.results.run_reader import read_archived_head
 from eval_gate.struct import FrozenStruct
-from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run stored an artifact with this name: set another `artifact-name`"
 UNFINISHED_HINT = "start a new run of the workflow, or set another `artifact-name`: a re-run cannot store it"
@@ -49,7 +48,6 @@ STEP_HINT = f"add an actions/upload-artifact step with `path: <folder of result-
 _SIGNATURE: Final = re.compile(rb"<!-- eval-gate:page ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
 _SIGNATURE_BYTES: Final = 5_000
 """Bytes at the end of a page in which its signature is."""
-_REPORTS: Final = frozenset({".json", ".html", ".xml", ".md"})
 
 
 class StoredArtifact(FrozenStruct):
@@ -229,14 +227,11 @@ def _read_result_maker(file: Path, artifact: OwnArtifact) -> ResultProducer | No
 
 
 def _iter_files(record: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of the result artifact with their names, without the journal: only a run in progress needs it."""
-    yield record, RUN_NAME
-    recording = record.parent / RECORDING_NAME
-    if recording.is_file() and not recording.is_symlink():
-        yield recording, RECORDING_NAME
-    for file in sorted(record.parent.iterdir()):
-        if file.suffix in _REPORTS and file != record and file.is_file() and not file.is_symlink():
-            yield file, file.name
+    """Yield the files of the artifact with their names: those of the result, and the trend."""
+    yield from iter_result_files(record)
+    trend = record.parent / TREND_FOLDER
+    for name in TREND_FILES if trend.is_dir() and not trend.is_symlink() else ():
+        yield trend / name, f"{TREND_FOLDER}/{name}"
 
 
 def store_page(

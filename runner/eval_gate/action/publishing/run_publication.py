@@ -82,6 +82,8 @@ class FinishedRun(FrozenStruct):
     """The regressions that a second step gives to the base agent, before anything is published."""
     drift: BranchDrift | None = None
     """The drift over the branch's runs, if this is one of them."""
+    trend: Path | None = None
+    """The folder with page and badge of the branch, if this is one of its runs."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -173,7 +175,7 @@ def _publish_everywhere(step: Step, finished: FinishedRun, context: ReportContex
 
 def _resolve_outcome(finished: FinishedRun, overtaken: NewerResult | None) -> tuple[Outcome, ExitCode]:
     """Return the final outcome and exit code: a passed run is inconclusive if a newer result contradicts it."""
-    passed = finished.outcome is Outcome.PASSED
+    passed = finished.exit_code is ExitCode.PASSED
     if passed and overtaken is not None and overtaken.is_contradicting(passed=passed):
         return Outcome.INCONCLUSIVE, ExitCode.INCOMPLETE
     return finished.outcome, finished.exit_code
@@ -230,6 +232,7 @@ def _build_run_outputs(finished: FinishedRun) -> dict[str, str]:
         **outputs,
         "result-path": _format_relative_path(finished.files.result_path),
         "report-path": _format_relative_path(finished.files.page),
+        "trend-path": _format_relative_path(finished.trend) if finished.trend else "",
     }
 
 
@@ -299,8 +302,10 @@ def _draft_check(finished: FinishedRun, context: ReportContext) -> CheckDraft:
     text = render_check_run(view)
     if finished.interrupted:
         return CheckDraft(CheckConclusion.CANCELLED, format_cancelled_title(view), text.summary, text.page)
-    passed = finished.outcome is Outcome.PASSED
-    conclusion = CheckConclusion.SUCCESS if passed else CheckConclusion.FAILURE
+    passed, ends_well = finished.outcome is Outcome.PASSED, finished.exit_code is ExitCode.PASSED
+    conclusion = (
+        CheckConclusion.SUCCESS if passed else CheckConclusion.NEUTRAL if ends_well else CheckConclusion.FAILURE
+    )
     return CheckDraft(conclusion, text.title, text.summary, text.page, build_annotations(view))
 
 

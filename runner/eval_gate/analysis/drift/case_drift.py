@@ -64,7 +64,7 @@ def find_broken_cases(history: History, limit: float, pass_score: float = 1.0) -
     some run. The likelihood ratios are summed over all runs in which the case may have broken, and the sum is
     compared with the limit, as for levels.
     """
-    rows = {key: row for key in history.iter_keys() if (row := _select_case_runs(history, history.get_case(key)))}
+    rows = {key: row for key in history.iter_keys() if (row := select_case_runs(history, history.get_case(key)))}
     failed = {key: tuple(_is_failed(entry, pass_score) for _, entry in row) for key, row in rows.items()}
     rates = Counter(map(_compute_rate, failed.values()))
     beliefs: dict[float, Mapping[float, float]] = {}
@@ -92,7 +92,7 @@ def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) 
         return ()
     degraded = []
     for key in history.iter_keys():
-        row = _select_case_runs(history, history.get_case(key))
+        row = select_case_runs(history, history.get_case(key))
         results = tuple(_is_failed(entry, pass_score) for _, entry in row)
         length = sum(at <= start for at, _ in row)
         if 0 < length < len(row) and any(results[:length]):
@@ -102,8 +102,8 @@ def find_degraded_cases(history: History, run_id: str, pass_score: float = 1.0) 
     return tuple(one for *_, one in sorted(degraded, key=lambda one: one[:2])[:MAX_NAMED])
 
 
-def _select_case_runs(history: History, case_history: CaseHistory) -> _CaseRuns:
-    """Empty if the newest run that did not reuse the case does not have it, or no score of it."""
+def select_case_runs(history: History, case_history: CaseHistory) -> _CaseRuns:
+    """Select the runs of a case; none if the newest that did not reuse the case does not have it, or no score of it."""
     entries, reused = case_history.decode_entries(), case_history.reused_places
     newest = next((entry for place, entry in enumerate(entries) if place not in reused), None)
     if newest is None:

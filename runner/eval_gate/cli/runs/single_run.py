@@ -26,12 +26,18 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun_command import build_rerun_command
 from eval_gate.reports.wording.waivers import build_waive_command
 from eval_gate.session.evaluated_commit import find_git_facts
-from eval_gate.session.evaluation import EvaluatedRun, build_report_context, evaluate_session, write_run_reports
+from eval_gate.session.evaluation import (
+    EvaluatedRun,
+    build_report_context,
+    evaluate_session,
+    store_baseline,
+    write_run_reports,
+)
 from eval_gate.session.failing_cases import find_failing_cases
 from eval_gate.session.reuse import allow_reuse
 from eval_gate.session.session import Session, open_session
 from eval_gate.struct import FrozenStruct, replace
-from eval_gate.text.escape import format_count
+from eval_gate.text.escape import format_count, to_console_line
 
 
 class RunCall(FrozenStruct):
@@ -140,3 +146,5 @@ def show_results(
     """Print the summary, then write the reports, so that a report that cannot be written does not hide the summary."""
     print_result(evaluated_run.run, context, verbosity, as_json=as_json)
     print_written_files(write_run_reports(session.config.output_requests, evaluated_run, context), verbosity)
+    if line := store_baseline(session, evaluated_run):
+        print_message(to_console_line(line, 1_000))

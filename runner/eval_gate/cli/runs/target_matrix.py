@@ -88,6 +88,12 @@ def _get_report_requests(call: RunCall, config: RunConfig) -> tuple[ReportReques
             "--export writes the results of one run, and each of several targets is a run",
             "export each run afterwards with `eval-gate report RUN --format agentv`",
         )
+    if config.store is not None:
+        raise GateError(
+            "invalid-target-comparison",
+            "a store has the baselines of one gate, and each of several targets has its own",
+            "name one target, or omit `store`",
+        )
     check_formats(config.reports)
     return config.reports
 

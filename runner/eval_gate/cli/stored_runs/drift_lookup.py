@@ -22,15 +22,21 @@ from eval_gate.session.history_update import build_next_history
 def find_drift_up_to(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     """Find what became worse up to this run. Raises GateError if there is no such run."""
     config = load_settings_part(("outputDir", "history", "passScore"), flags)
-    baseline = find_baseline(reference, Path(config.output_dir), config.history)
+    return find_drift(find_history_up_to(reference, Path(config.output_dir), config.history), config.policy.pass_score)
+
+
+def find_history_up_to(reference: str, output_dir: Path, history: str | None = None) -> History:
+    """Find the history up to a run, or up to the newest of a folder, with the levels of all runs of the folder.
+
+    Raises GateError if there is no such run.
+    """
+    baseline = find_baseline(reference, output_dir, history)
     if isinstance(baseline, NoBaseline):
         raise GateError(baseline.code, baseline.reason, "name a run, or make one with `eval-gate run`")
-    folder = Path(reference)
-    folder_history = (
-        _build_history(read_runs(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else baseline.history
-    )
-    longest = max(baseline.history, folder_history, key=lambda history: len(history.levels))
-    return find_drift(longest, config.policy.pass_score)
+    folder, found_history = Path(reference), baseline.history
+    if not folder.is_dir() or (folder / RUN_NAME).is_file():
+        return found_history
+    return found_history.with_levels(max(found_history.levels, _build_history(read_runs(folder)).levels, key=len))
 
 
 def _build_history(runs: Sequence[RunResult]) -> History:

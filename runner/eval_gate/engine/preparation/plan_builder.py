@@ -287,6 +287,7 @@ async def _build_plan(
         concurrency=config.target.concurrency,
         tokens=tokens,
         patterns=config.redact,
+        trace_url=config.trace_url,
         case_texts=build_case_texts(suites, tokens, config.redact),
         setup_fingerprints=fingerprints,
         program_files=files,
@@ -427,7 +428,7 @@ def _choose_run_identity(output_dir: Path, target: Target, resume: str | None) -
 
 
 def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
-    """Check that the target of every case takes its stubs, and can run its workspace and turns. Raises GateError."""
+    """Check that targets take their cases' stubs, and can run their workspaces, hooks and turns. Raises GateError."""
     cases = [case for suite in suites for case in suite.cases if case.skip_reason is None]
     stub_cases = [case for case in cases if case.stubs is not None and not assigned.get_target(case).takes_stubs]
     if stub_cases:
@@ -450,6 +451,22 @@ def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "cases with a workspace need a target that runs one case at a time in a given folder",
             "use a target of provider cli without batches, or leave these cases out with --case",
             problems=problems,
+        )
+    relative = {
+        id(hook): _build_problem(
+            case, f"{hook.place} has a relative address, and the target {target.identity.name} has none"
+        )
+        for case in cases
+        for target in (assigned.get_target(case),)
+        for _, hook in case.hooks.list_hooks()
+        if " /" in hook.request and target.origin is None
+    }
+    if relative:
+        raise GateError(
+            "unsupported-hook",
+            "requests before and after cases with a path alone need a target of provider http",
+            "write the whole URL, or run these cases with an HTTP agent",
+            problems=[*relative.values()],
         )
     talks: dict[tuple[str, str], list[EvalCase]] = defaultdict(list)
     for case in cases:

@@ -65,8 +65,9 @@ def _can_start_programs(config: RunConfig, suites: Sequence[EvalSuite], catalog:
 
 def has_commands(case: EvalCase) -> bool:
     """Whether an evaluator or a hook of the case is a command."""
-    hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
-    return bool(hooks) or any(map(_is_command_evaluator, case.all_evaluators))
+    return any(hook.command for _, hook in case.hooks.list_hooks()) or any(
+        map(_is_command_evaluator, case.all_evaluators)
+    )
 
 
 def _is_command_evaluator(spec: EvaluatorSpec) -> bool:

@@ -119,14 +119,15 @@ class _CasePrograms:
         )
 
     def add_preparation(self, parts: CaseFingerprints, case: EvalCase, target: Target | None) -> CaseFingerprints:
-        """Add the part of the hooks of the case's workspace, and of the health check of its target."""
-        hooks = () if case.workspace is None else case.workspace.hooks.list_hooks()
-        keys = [self._files.measure(hook.command, Path(hook.cwd)) for _, hook in hooks]
+        """Add the part of the hooks of the case, and of the health check of its target."""
+        hooks = case.hooks.list_hooks()
+        keys = [self._files.measure(hook.command, Path(hook.cwd)) for _, hook in hooks if hook.command]
         if isinstance(target, MaskedTarget):
             keys += self._measure(target.programs, case.suite, checks=True)
-        if not keys:
+        if not keys and not hooks:
             return parts
         content: list[JsonValue] = [*(name for name, _ in hooks), self._files.digest_content(keys)]
+        content += [[one.request, {**one.headers}, one.body] for _, one in hooks if one.request]
         return replace(parts, preparation=compute_digest(content), preparing_programs=tuple(dict.fromkeys(keys)))
 
     def _measure(self, programs: TargetPrograms | None, suite: str, *, checks: bool = False) -> list[str]:

@@ -225,7 +225,7 @@ def iter_token_texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
             values: Sequence[JsonValue] = spec.values
         case specs.ResponseContainsAny():
             values = [member for group in spec.groups for member in group]
-        case specs.ToolParams():
+        case specs.ToolParams() | specs.ResponseFields():
             values = [
                 value
                 for check in spec.checks

@@ -21,13 +21,12 @@ from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import as_text, dump_compact_json
 from eval_gate.text.json_values import are_json_equal
-from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
+from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json, strip_fence
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_SEEN_CHARACTERS: Final = 500
 """Maximum characters of the actual value in a result."""
 MAX_MESSAGE: Final = 400
-_FENCE: Final = "```"
 
 
 async def evaluate_contains(spec: specs.OutputContains, context: EvaluationContext) -> EvaluatorScore:
@@ -226,17 +225,9 @@ def _truncate_value(value: JsonValue) -> JsonValue:
 def parse_json_text(text: str, *, fenced: bool = True) -> JsonValue:
     """Parse a text as JSON; with `fenced`, a single fenced block without its fence. Raises NotJsonError."""
     try:
-        return parse_untrusted_json(_strip_fence(text) if fenced else text)
+        return parse_untrusted_json(strip_fence(text) if fenced else text)
     except UntrustedJsonError as error:
         raise NotJsonError(error.detail or str(error)) from None
-
-
-def _strip_fence(text: str) -> str:
-    first, _, rest = text.strip().partition("\n")
-    language = first.removeprefix(_FENCE).strip().lower()
-    if not first.startswith(_FENCE) or language not in {"", "json"} or not rest.endswith(_FENCE):
-        return text
-    return rest.removesuffix(_FENCE)
 
 
 TABLE: Final[EvaluatorTable] = {

@@ -7,7 +7,6 @@ not report is not within a limit.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,10 +14,10 @@ from datetime import date, datetime
 from typing import Final
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, UnreportedDataError
+from eval_gate.evaluators.json_fields import find_mismatch, format_value
 from eval_gate.evaluators.trace import list_calls
 from eval_gate.evaluators.weighted_mean import compute_weighted_mean
 from eval_gate.evaluators.wording import (
-    MAX_VALUE,
     describe_missing_number,
     double_quote,
     format_names,
@@ -30,9 +29,8 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.specs.agentv import ExecutionMetrics, FieldAccuracy, FieldCheck, Metric, MetricLimit, TextAssertion
 from eval_gate.model.usage import add_up
 from eval_gate.struct import replace
-from eval_gate.text.distinct_values import format_distinct_numbers, format_distinct_values
+from eval_gate.text.distinct_values import format_distinct_numbers
 from eval_gate.text.dotted_path import NOT_FOUND, find_by_path
-from eval_gate.text.json_values import are_json_equal
 from eval_gate.text.number_search import has_number
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, is_json, parse_untrusted_json
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -151,17 +149,14 @@ def _find_mismatch(check: FieldCheck, actual: JsonValue, expected: JsonValue) ->
     """Describe how the two values differ; None if they match."""
     match check.match:
         case "exact":
-            if are_json_equal(actual, expected):
-                return None
-            is_now, shall_be = format_distinct_values(actual, expected, _format_value, MAX_VALUE)
-            return f"is {is_now}, expected {shall_be}"
+            return find_mismatch(actual, [expected])
         case "numeric_tolerance":
             return _find_number_mismatch(check, _parse_number(actual), _parse_number(expected))
         case "date":
             days = _parse_date(actual, check), _parse_date(expected, check)
             if None in days:
-                return f"{_format_value(actual if days[0] is None else expected)} is not a date"
-            return None if days[0] == days[1] else f"is {_format_value(actual)}, expected {_format_value(expected)}"
+                return f"{format_value(actual if days[0] is None else expected)} is not a date"
+            return None if days[0] == days[1] else f"is {format_value(actual)}, expected {format_value(expected)}"
 
 
 def _find_number_mismatch(check: FieldCheck, actual: float | None, expected: float | None) -> str | None:
@@ -201,10 +196,6 @@ def _parse_date(value: object, check: FieldCheck) -> date | None:
     except ValueError:
         return None
     return None
-
-
-def _format_value(value: object) -> str:
-    return truncate(json.dumps(value, ensure_ascii=False))
 
 
 def _count_calls(response: Response) -> Number:

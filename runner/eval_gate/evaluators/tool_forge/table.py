@@ -12,6 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, EvaluatorTable, UnknownCallsError
+from eval_gate.evaluators.json_fields import find_field, find_mismatch, list_documents
 from eval_gate.evaluators.trace import has_reported_calls
 from eval_gate.evaluators.wording import describe_missing_number, double_quote, format_names, single_quote, truncate
 from eval_gate.model.base import JsonValue
@@ -19,10 +20,11 @@ from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import CALLS_UNKNOWN
 from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.match_all_patterns import matches_every_text
+from eval_gate.text.dotted_path import NOT_FOUND
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import as_text, dump_compact_json, format_js_number, format_js_string
 from eval_gate.text.number_search import has_number
-from eval_gate.text.tokens import resolve_members, resolve_tokens
+from eval_gate.text.tokens import find_tokens, resolve_members, resolve_tokens
 
 _NUMBER: Final = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?")
 BYTES_PER_TOKEN = 4
@@ -203,31 +205,39 @@ async def _check_tool_params(spec: specs.ToolParams, tally: _Tally) -> str | Non
         if call is None:
             tally.add_skip()
             continue
-        failure = await _find_param_failure(check, call, tally)
+        failure = await _find_value_failure(check, call.params.get(check.param_name, NOT_FOUND), tally)
         if failure is not None:
             return f"{truncate(check.tool, 80)}.{truncate(check.param_name, 80)} {failure}"
     return None
 
 
-async def _find_param_failure(check: specs.ParamCheck, call: ToolCall, tally: _Tally) -> str | None:
-    """Find what is wrong with one parameter; with an unresolved token, the check counts as skipped."""
-    present = check.param_name in call.params
+async def _find_value_failure(check: specs.ValueCheck, actual: JsonValue, tally: _Tally) -> str | None:
+    """Find what is wrong with a value, or with `NOT_FOUND`; with an unresolved token, the check counts as skipped.
+
+    A field also has the type that is expected, unless a token is compared; of a parameter only the text counts.
+    """
+    is_field, is_missing = isinstance(check, specs.FieldValueCheck), actual is NOT_FOUND
+    absence = "is missing" if is_field else "was not sent"
     if check.assertion in {"exists", "notExists"}:
-        if present is (check.assertion == "exists"):
+        if is_missing is (check.assertion == "notExists"):
             tally.add_pass()
             return None
-        return "was not sent" if not present else f"was sent: {single_quote(as_text(call.params[check.param_name]))}"
-    expected = _resolve_expected(check, tally)
+        return absence if is_missing else f"{'is there' if is_field else 'was sent'}: {single_quote(as_text(actual))}"
+    values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
+    has_token = any(find_tokens(value) for value in values if isinstance(value, str))
+    if is_field and check.assertion in {"equals", "oneOf"} and not has_token:
+        failure = absence if is_missing else find_mismatch(actual, values)
+        if failure is None:
+            tally.add_pass()
+        return failure
+    expected = _resolve_expected(check, values, tally)
     if expected is None:
         return None
-    if not present:
-        return "was not sent"
-    return await _compare_param(check, expected, call.params[check.param_name], tally)
+    return absence if is_missing else await _compare_texts(check, expected, actual, tally)
 
 
-def _resolve_expected(check: specs.ParamCheck, tally: _Tally) -> tuple[str, ...] | None:
+def _resolve_expected(check: specs.ValueCheck, values: Iterable[JsonValue], tally: _Tally) -> tuple[str, ...] | None:
     """Resolve the tokens of the expected texts, if they all can be; only `oneOf` has more than one text."""
-    values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
     texts: list[str] = []
     for value in values:
         if not isinstance(value, str):
@@ -245,8 +255,8 @@ def _resolve_expected(check: specs.ParamCheck, tally: _Tally) -> tuple[str, ...]
     return tuple(texts)
 
 
-async def _compare_param(
-    check: specs.ParamCheck, expected: tuple[str, ...], actual: JsonValue, tally: _Tally
+async def _compare_texts(
+    check: specs.ValueCheck, expected: tuple[str, ...], actual: JsonValue, tally: _Tally
 ) -> str | None:
     text = format_js_string(actual)
     # A-05: an array or object may also be written as its JSON
@@ -337,6 +347,18 @@ async def _check_response_matches(spec: specs.ResponseMatches, tally: _Tally) ->
     return None
 
 
+async def _check_fields(spec: specs.ResponseFields, tally: _Tally) -> str | None:
+    """Check the fields of the agent's JSON."""
+    documents = list_documents(tally.response)
+    if not documents:
+        return "the response is not JSON"
+    for check in spec.checks:
+        failure = await _find_value_failure(check, find_field(documents, check.path), tally)
+        if failure is not None:
+            return f"{truncate(check.path, 80)} {failure}"
+    return None
+
+
 def _check_max_latency(spec: specs.MaxLatency, tally: _Tally) -> str | None:
     """Check the duration that Eval Gate measured, never the agent's own figure."""
     duration_ms = tally.response.duration_ms
@@ -380,6 +402,7 @@ TABLE: Final[EvaluatorTable] = {
     specs.ResponseContainsNumber: partial(_evaluate, _check_response_contains_number, of_values=True),
     specs.ResponseNotContains: partial(_evaluate, _check_response_not_contains, of_values=True),
     specs.ResponseMatches: partial(_evaluate, _check_response_matches, of_values=True),
+    specs.ResponseFields: partial(_evaluate, _check_fields, of_values=True),
     specs.MaxLatency: partial(_evaluate, _check_max_latency),
     specs.MaxTokens: partial(_evaluate, _check_max_tokens),
     specs.Rubric: _evaluate_rubric,

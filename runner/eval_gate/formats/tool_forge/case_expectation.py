@@ -78,10 +78,18 @@ _ASSERTIONS: Final[Mapping[str, Callable[[Any], specs.EvaluatorSpec]]] = {
     "response_contains_number": lambda values: specs.ResponseContainsNumber(values=tuple(values)),
     "response_not_contains": lambda values: specs.ResponseNotContains(values=tuple(values)),
     "patterns": lambda patterns: specs.ResponseMatches(patterns=patterns),
+    "fields": lambda values: specs.ResponseFields(checks=tuple(_build_field_check(*one) for one in values.items())),
     "max_latency_ms": lambda limit: specs.MaxLatency(limit_ms=float(limit)),
     "max_tokens": lambda limit: specs.MaxTokens(limit=limit),
 }
 """The assertion of each key of an expectation, in the order of the contract ("Assertion Execution")."""
+
+
+def _build_field_check(path: str, value: JsonValue) -> specs.FieldValueCheck:
+    """Build the check of a field: its value is a literal, or an object with an operator."""
+    operator: Any
+    operator, operand = next(iter(value.items())) if isinstance(value, dict) else ("equals", value)
+    return specs.FieldValueCheck(path=path, assertion=operator, value=operand)
 
 
 def _build_evaluators(expect: Expect | None) -> tuple[specs.EvaluatorSpec, ...]:
@@ -93,5 +101,5 @@ def _iter_evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     for name, build in _ASSERTIONS.items():
         value = getattr(expect, name)
         if value is not None and value is not False:
-            # values of parameters may be anything, which has no hash
-            yield build(value) if name == "tool_params" else _intern_spec(build(value))
+            # values of parameters and fields may be anything, which has no hash
+            yield build(value) if name in {"tool_params", "fields"} else _intern_spec(build(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import PurePath, PurePosixPath
-from typing import Final
+from typing import Final, Literal
 
 from eval_gate.errors import find_nearest, format_suggestion
 from eval_gate.formats.base import Broken, Dialect, EvalSource, Mine, Positions, ReadOptions, Recognition
@@ -27,8 +27,11 @@ from eval_gate.model.case import (
     Location,
     SuiteMetadata,
     Tier,
+    WorkspaceHook,
+    WorkspaceHooks,
 )
 from eval_gate.model.conversation import Message
+from eval_gate.struct import replace
 from eval_gate.text.digest import DIGEST_DIGITS, dump_sorted_json, fingerprint_json
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.untrusted.excerpt import format_keys
@@ -185,6 +188,8 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids name a tier: golden is assumed")
+    folder = str(source.path.absolute().parent)
+    suite_hooks = WorkspaceHooks(**_read_hooks(envelope, "all", folder))
     return EvalSuite(
         file=source.file,
         format="tool-forge",
@@ -194,12 +199,12 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         file_hash=source.file_hash,
         cases=tuple(
             _build_case(
-                case,
+                case.inherit_trials(envelope),
                 one,
+                replace(suite_hooks, **_read_hooks(case, "each", folder)),
                 Location(file=source.file, line=reader.find_line(("cases", index))),
                 reader.build_warnings(warned, index),
                 reader.build_mistakes(warned, index),
-                envelope,
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -222,8 +227,10 @@ def _find_tier(envelope: Envelope, reader: DocumentReader, file: str) -> Tier | 
 
 
 def _strip_union_steps(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Remove the names that pydantic gives to members of unions."""
-    return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
+    """Remove the names that pydantic gives to members of unions and to keys."""
+    return tuple(
+        step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "[key]", "function-"))
+    )
 
 
 def _get_tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -> str:
@@ -263,13 +270,12 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 def _build_case(
     case: ToolForgeCase,
     expected: CaseExpectation,
+    hooks: WorkspaceHooks,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
-    envelope: Envelope,
 ) -> EvalCase:
     max_turns = case.max_turns or 5
-    trials, passes = case.merge(envelope)
     conversation = _build_conversation(case, expected)
     user = conversation.user if conversation is not None else None
     prompt: JsonValue = (
@@ -287,6 +293,7 @@ def _build_case(
         tags=tuple(case.tags or ()),
         draft=case.draft,
         stubs=case.stubs,
+        agent_hooks=hooks,
         max_turns=max_turns,
         skip_reason=find_skip_reason(mistakes),
         location=location,
@@ -295,9 +302,20 @@ def _build_case(
         prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
-        trials=trials,
-        passes=passes,
+        trials=case.trials,
+        passes=case.passes,
     )
+
+
+def _read_hooks(
+    part: Envelope | ToolForgeCase, scope: Literal["all", "each"], folder: str
+) -> dict[str, tuple[WorkspaceHook, ...]]:
+    """Read the hooks before and after a suite, or each execution of a case, each with its place in the file."""
+    read, whose = {}, " of the suite" if scope == "all" else ""
+    for key, hooks in (("before", part.hooks_before), ("after", part.hooks_after)):
+        listed = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
+        read[f"{key}_{scope}"] = tuple(one.build(folder, f"`{key}{at}`{whose}") for at, one in listed.items() if one)
+    return read
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:

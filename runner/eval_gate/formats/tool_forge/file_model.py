@@ -4,19 +4,25 @@ Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fi
 accepted in every tier (behaviour A-11).
 """
 
-from typing import Annotated, Final, Literal, Self
+import re
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     JsonValue,
+    Tag,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 
+from eval_gate.errors import format_suggestion
 from eval_gate.formats.document_reader import (
     CaseId,
     FileModel,
@@ -26,14 +32,21 @@ from eval_gate.formats.document_reader import (
     TrialKeys,
     list_unknown_keys,
 )
-from eval_gate.model.case import SimulatedUser
-from eval_gate.model.limits import CASES, TURN_CHARACTERS, TURNS, USER_MESSAGES
+from eval_gate.model.case import SimulatedUser, WorkspaceHook
+from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURNS, USER_MESSAGES
+from eval_gate.model.specs.evaluator import ValueOperator
+from eval_gate.struct import replace
+from eval_gate.text.dotted_path import FIELD_PATTERN
+from eval_gate.text.sources.validation_errors import describe_value
+from eval_gate.text.urls import find_url_problem
 
 Positive = Annotated[float, Field(gt=0)]
 
+_OPERATORS: Final[tuple[str, ...]] = get_args(ValueOperator)
 _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
+_HOOK_REQUEST: Final = r"^(GET|POST|PUT|PATCH|DELETE) (https?://[\w.-]+(:\d{1,5})?(/\S*)?|/\S*)$"
 
 
 class ParamAssertion(FileModel):
@@ -41,7 +54,7 @@ class ParamAssertion(FileModel):
 
     tool: Text
     param_name: Text
-    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
+    assertion: ValueOperator
     value: JsonValue = None
 
     @model_validator(mode="after")
@@ -49,6 +62,33 @@ class ParamAssertion(FileModel):
         if self.assertion not in {"exists", "notExists"} and "value" not in self.model_fields_set:
             raise ValueError(f'"{self.assertion}" needs a value')
         return self
+
+
+def _require_path(path: str) -> str:
+    if len(path) > PATH_CHARACTERS or re.fullmatch(FIELD_PATTERN, path) is None:
+        raise ValueError("is not a path: write one such as order.status, items[0].id or items.length")
+    return path
+
+
+def _require_value(value: JsonValue) -> JsonValue:
+    """Require a literal, or an object with one operator and its value."""
+    if not isinstance(value, dict):
+        return value
+    operator, operand = next(iter(value.items()), ("", None))
+    if len(value) != 1 or operator not in _OPERATORS:
+        words = f"{', '.join(_OPERATORS)}{format_suggestion(operator, _OPERATORS)}"
+        raise ValueError(f'expected a value, or one of the operators {words}; {{"equals": …}} takes an object')
+    match operator, operand:
+        case ("equals", _) | ("exists" | "notExists", True) | ("oneOf", [_, *_]):
+            return value
+        case ("contains" | "matches" | "oneOf", str()):
+            return value
+    what = {"contains": "a text", "matches": "a text", "oneOf": "a list of values"}.get(operator, "true")
+    raise ValueError(f'"{operator}" takes {what}, got {describe_value(operand)}')
+
+
+FieldPath = Annotated[str, Field(json_schema_extra={"pattern": f"^{FIELD_PATTERN}$"}), AfterValidator(_require_path)]
+FieldValue = Annotated[JsonValue, AfterValidator(_require_value)]
 
 
 class Expect(FileModel):
@@ -81,6 +121,11 @@ class Expect(FileModel):
     )
     response_matches: list[Text] | None = Field(
         default=None, description="All of these ECMAScript patterns match somewhere in the response."
+    )
+    fields: dict[FieldPath, FieldValue] | None = Field(
+        default=None,
+        min_length=1,
+        description="Fields of the agent's JSON by path: a value, or an object with one operator of `toolParams`.",
     )
     max_latency_ms: Positive | None = Field(
         default=None, description="Maximum milliseconds from sending the message to the complete response."
@@ -153,6 +198,56 @@ class ToolForgeUser(FileModel):
         return SimulatedUser(**fields | {"facts": tuple(self.facts)})
 
 
+class ToolForgeHook(FileModel):
+    """Command or request that prepares the agent, or cleans up after it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    command: Annotated[
+        list[Text] | None,
+        BeforeValidator(lambda value: value.split() if isinstance(value, str) else value, Text | list[Text]),
+    ] = Field(default=None, min_length=1, description="Program with its arguments. A text is split at blanks.")
+    request: Annotated[str, Field(pattern=_HOOK_REQUEST)] | None = Field(
+        default=None, description="Method, and a URL or a path at the target's host, such as POST /test/reset."
+    )
+    headers: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]] = Field(
+        default_factory=dict, description="Headers of the request."
+    )
+    body: JsonValue = Field(default=None, description="JSON body of the request.")
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600)] | None = None
+
+    @model_validator(mode="after")
+    def _require_one_kind(self) -> Self:
+        if (self.command is None) is (self.request is None):
+            raise ValueError("needs either `command` or `request`")
+        if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
+            raise ValueError(problem)
+        if self.command is not None and {"headers", "body"} & self.model_fields_set:
+            raise ValueError("`headers` and `body` are those of a `request`")
+        return self
+
+    def build(self, folder: str, place: str) -> WorkspaceHook:
+        """Build the hook, whose command runs in `folder`."""
+        timeout_ms = self.timeout_seconds and self.timeout_seconds * 1000
+        hook = WorkspaceHook(command=tuple(self.command or ()), cwd=folder, timeout_ms=timeout_ms, place=place)
+        return replace(hook, request=self.request or "", headers=self.headers, body=self.body)
+
+
+def _open_command(value: object) -> object:
+    """Convert a hook that is written as a text, or as a list of texts, to one with a command."""
+    words = value if isinstance(value, list) else [value]
+    return {"command": value} if words and all(isinstance(word, str) for word in words) else value
+
+
+_SomeHooks = Annotated[list[ToolForgeHook], Field(min_length=1), Tag("list[hook]")]
+Hooks = Annotated[
+    Annotated[ToolForgeHook, Tag("dict[hook]")] | _SomeHooks,
+    Discriminator(lambda value: "list[hook]" if isinstance(value, list) else "dict[hook]"),
+    BeforeValidator(_open_command, Text | list[Text] | ToolForgeHook | list[ToolForgeHook]),
+]
+"""One hook or a list of hooks, with tags that are removed from paths as those that pydantic gives."""
+
+
 def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
     """Build the JSON Schema of an object that has this key with such a value."""
     return {"required": [key], "properties": {key: schema}}
@@ -181,6 +276,12 @@ class ToolForgeCase(TrialKeys):
     expect: Expect | None = None
     stubs: dict[str, JsonValue] | None = Field(
         default=None, description="Stubbed tool results; their presence enables stub mode."
+    )
+    hooks_before: Hooks | None = Field(
+        default=None, alias="before", description="Prepares the agent before each execution of the case."
+    )
+    hooks_after: Hooks | None = Field(
+        default=None, alias="after", description="Cleans up after each execution of the case."
     )
     max_turns: Annotated[int, Field(ge=1)] | None = None
     rubric: Annotated[list[ToolForgeRubricDimension], Field(min_length=1)] | None = None
@@ -252,4 +353,8 @@ class Envelope(TrialKeys):
     """An eval file with metadata. A plain list of cases is the same with `metadata: null`."""
 
     metadata: ToolForgeMetadata | None = None
+    hooks_before: Hooks | None = Field(
+        default=None, alias="before", description="Prepares the agent once, before the first case."
+    )
+    hooks_after: Hooks | None = Field(default=None, alias="after", description="Cleans up once, at the end of the run.")
     cases: Annotated[list[ToolForgeCase], Field(min_length=1, max_length=CASES)]

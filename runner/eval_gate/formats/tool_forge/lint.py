@@ -145,11 +145,15 @@ def _lint_always_true(expect: Expect, path: Path, findings: Findings) -> None:
     for index, one in enumerate(expect.tool_params or ()):
         if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
             findings.lint_pattern(one.value, "", (*path, "toolParams", index, "value"))
+    for name, value in (expect.fields or {}).items():
+        regex = value.get("matches") if isinstance(value, dict) else None
+        if isinstance(regex, str) and not find_tokens(regex):
+            findings.lint_pattern(regex, "", (*path, "fields", name, "matches"))
 
 
 _TOKENS_ALLOWED = {
     name: to_camel(name)
-    for name in ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
+    for name in ("response_contains", "response_contains_any", "response_not_contains", "tool_params", "fields")
 }
 _TOKENS_LITERAL = {
     name: to_camel(name)

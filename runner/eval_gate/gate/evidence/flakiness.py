@@ -88,7 +88,7 @@ def _is_broken(one: CaseRun) -> bool:
 
 def _count_level_runs(case_runs: Sequence[CaseRun], among: int) -> int:
     streak = _find_streak(case_runs) if case_runs else ()
-    is_change = 0 < len(streak) < len(case_runs) and _is_level_change(streak, case_runs[len(streak) :], among)
+    is_change = 0 < len(streak) < len(case_runs) and is_level_change(streak, case_runs[len(streak) :], among)
     return len(streak) if is_change else len(case_runs)
 
 
@@ -111,7 +111,7 @@ def _find_streak(case_runs: Sequence[CaseRun]) -> Sequence[CaseRun]:
     return case_runs[:length]
 
 
-def _is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int) -> bool:
+def is_level_change(streak: Sequence[CaseRun], older: Sequence[CaseRun], among: int = 1) -> bool:
     """Whether the streak broke or fixed a case, and not by chance: the suite test with this one case decides."""
     streak_counts, older_counts = _sum_counts(one.all for one in streak), _sum_counts(one.first for one in older)
     if streak_counts.is_failing == older_counts.is_failing:

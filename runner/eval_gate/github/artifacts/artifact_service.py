@@ -11,8 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
-import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -65,13 +64,6 @@ class _CreateResponse(ApiResponse):
 class _FinalizeResponse(ApiResponse):
     ok: bool = False
     id: str = Field(default="", validation_alias=AliasChoices("artifact_id", "artifactId"), coerce_numbers_to_str=True)
-
-
-def write_archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
-    """Write a zip archive of the files to `to`, each under its given name."""
-    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as packed:
-        for file, name in files:
-            packed.write(file, name)
 
 
 class ReservedArtifact(FrozenStruct):

@@ -63,16 +63,21 @@ class ToolsNotCalled(EvaluatorSpec, kw_only=True):
         return not self.names
 
 
-class ParamCheck(Frozen, kw_only=True):
-    """Check of one parameter in the first call of one tool.
+ValueOperator = Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
 
-    `value` may contain tokens; it is absent for `exists` and `notExists`.
-    """
+
+class ValueCheck(Frozen, kw_only=True):
+    """Check of one value. `value` may contain tokens; it has no meaning for `exists` and `notExists`."""
+
+    assertion: ValueOperator
+    value: JsonValue = None
+
+
+class ParamCheck(ValueCheck, kw_only=True):
+    """Check of one parameter in the first call of one tool."""
 
     tool: str
     param_name: str
-    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
-    value: JsonValue = None
 
 
 class ToolParams(EvaluatorSpec, kw_only=True):
@@ -85,6 +90,19 @@ class ToolParams(EvaluatorSpec, kw_only=True):
     def checks_nothing(self) -> bool:
         """Whether there is no check."""
         return not self.checks
+
+
+class FieldValueCheck(ValueCheck, kw_only=True):
+    """Check of one field of the agent's JSON (`text.dotted_path`)."""
+
+    path: str
+
+
+class ResponseFields(EvaluatorSpec, kw_only=True):
+    """All fields of the agent's JSON are as expected."""
+
+    type: Literal["fields"] = "fields"
+    checks: Annotated[tuple[FieldValueCheck, ...], Meta(min_length=1)]
 
 
 class NoToolErrors(EvaluatorSpec, kw_only=True):

@@ -59,8 +59,7 @@ def render_case_list(
             yield from _render_cause(cause, evidence, style)
         elif failure := _format_failure(rows[0]):
             yield from style.wrap_text(failure, begin="    failed    ", indent=" " * 14)
-        if responses:
-            yield from _render_responses(cause.cases, style)
+        yield from _render_first_case(cause.cases, style, responses=responses)
     yield from _render_rest([row for cause in causes[MAX_CAUSES:] for row in cause.cases], style)
     yield ""
 
@@ -132,17 +131,23 @@ def _render_rest(rows: Sequence[CaseRow], style: ConsoleStyle, margin: str = "  
         yield from style.wrap_text(format_names(rows), begin=f"{margin}… and ", indent=f"{margin}  ")
 
 
-def _render_responses(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:
-    """Render a line each for the responses of baseline and this run to the first case; equal ones share a line."""
-    baseline, current = _format_responses(rows[0])
+def _render_first_case(rows: Sequence[CaseRow], style: ConsoleStyle, *, responses: bool) -> Iterator[str]:
+    """Render a line each for the responses of baseline and this run to the first case, and for its trace if it failed.
+
+    Equal responses share a line.
+    """
+    baseline, current = _format_responses(rows[0]) if responses else ("", "")
     both = (("both", current),) if baseline == current else (("baseline", baseline), ("this run", current))
-    both = (*both, ("user", (rows[0].user_change or "").removeprefix("the simulated user ")))
+    if responses:
+        both = (*both, ("user", (rows[0].user_change or "").removeprefix("the simulated user ")))
     margin = "    first:  " if len(rows) > 1 else " " * 4
     for label, words in both:
         if words:
             begin = f"{margin}{label:<10}"
             yield begin + style.cut_text(words, max(style.width - len(begin), 1))
             margin = " " * len(margin)
+    for one in rows[0].traces[:1] if rows[0].failures else ():
+        yield f"{margin}{'trace':<10}{to_console_line(one.url or one.trace)}"
 
 
 def _format_responses(row: CaseRow) -> tuple[str, str]:

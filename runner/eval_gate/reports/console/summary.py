@@ -29,7 +29,7 @@ from eval_gate.reports.wording.judges import describe_judges
 from eval_gate.reports.wording.metrics import MAX_METRIC_NAME
 from eval_gate.reports.wording.numbers import extract_day, format_age, format_pass_counts
 from eval_gate.reports.wording.reuse import describe_nothing_changed
-from eval_gate.reports.wording.verdict import explain_inconclusive
+from eval_gate.reports.wording.verdict import explain_inconclusive, iter_report_only
 from eval_gate.reports.wording.waivers import WaiverText, format_waived_counts
 from eval_gate.results.baseline import NOT_REQUESTED
 from eval_gate.staleness.staleness_checks import format_console_line
@@ -132,12 +132,15 @@ class _ConsoleSummary:
         }[view.verdict.outcome]
         if view.has_no_verdict:
             words = "NO VERDICT YET"
+        elif view.verdict.runs_until_failing is not None:
+            words, colour = "GATE WOULD HAVE FAILED", "yellow"
         unchanged = describe_nothing_changed(view.run)
         reasons = [*view.reasons, *([unchanged] if unchanged else []), *format_waived_counts(view.run)]
         sentences = [explain_inconclusive(view.run, view.verdict)] if view.is_inconclusive else reasons
         exit_text = "" if view.has_no_verdict else f"   exit {int(view.verdict.exit_code)}"
         yield from self._render_reasons(words, colour, [to_console_line(one, 1_000) for one in sentences], exit_text)
-        for words in filter(None, (view.outside_cause, view.bad_day, view.false_alarms)):
+        softened = iter_report_only(view.run, view.verdict)
+        for words in filter(None, (*softened, view.outside_cause, view.bad_day, view.false_alarms)):
             yield from style.wrap_text(to_console_line(words, 1_000))
         if view.setup_changes:
             yield from style.wrap_text(f"{view.setup_changes.title.lower()}:")

@@ -96,7 +96,8 @@ def _build_case(case: CaseResult, row: CaseRow, view: ReportView) -> ET.Element:
         element.set("line", str(case.location.line))
     parent = ET.SubElement(element, "properties")
     for name, value in _collect_properties(case, row):
-        ET.SubElement(parent, "property", name=name, value=to_one_line(_to_xml_text(value), MAX_MESSAGE))
+        limit = None if name == "trace" else MAX_MESSAGE
+        ET.SubElement(parent, "property", name=name, value=to_one_line(_to_xml_text(value), limit or len(value)))
     waived = row.waiver if case.status in _WAIVABLE else None
     lines = [
         *([waived.terms] if waived else []),
@@ -158,6 +159,7 @@ def _collect_properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]
         "baseline": row.baseline_result,
         "current": row.current_result,
         "waived": row.waiver.terms if row.waiver else None,
+        "trace": case.details.trace_url or case.details.trace,
     }
     return [(name, value) for name, value in facts.items() if value]
 

@@ -211,6 +211,8 @@ def _build_response(details: CaseDetails, cut: PageTruncation) -> Data:
         "missing": {reveal_invisible(name): number for name, number in dropped_counts.items()},
         "turns": details.max_turns_reached or None,
         "replayed": details.replayed or None,
+        "trace": details.trace,
+        "traceUrl": details.trace_url,
     }
 
 

@@ -579,6 +579,8 @@
       const own = !run || (decisive ? run === decisive : !run.side && run.status === now.status);
       const one = own ? now : run.side || {};
       box.replaceChildren(...[isTalk(before, one) ? turns(before, one, (own ? said : run).turn, said) : compared(before, one, run, own)].flat(Infinity).filter(Boolean));
+      const traces = [traced("Trace: ", one), traced("Trace of the baseline: ", before)].filter(Boolean);
+      if (traces.length) box.append(make("p", { class: "soft" }, traces.map((words, place) => [place ? " · " : "", words])));
       if (run && !own && run.checks) box.append(folded("Checks of this execution", () => checks(run.checks)));
       if (run && run.error && !own && !(said.error || said.what || "").startsWith(run.error)) box.append(why(run.error));
       if (run && !own && !one.perTurn && (one.calls || []).length) box.append(folded("Tool calls of this execution", () => calls(null, one)));
@@ -597,6 +599,8 @@
     const heading = isTalk(before, now) ? make("h3", {}, "Conversation") : make("h3", { class: "unseen" }, before ? `Baseline and ${ours}` : "Response");
     return make("section", { class: "part" }, heading, make("div", { class: "line" }, then, row), box);
   }
+
+  const traced = (words, one) => (one && one.trace ? [words, one.traceUrl ? make("a", { href: one.traceUrl }, one.trace) : foreign("code", one.trace)] : null);
 
   const isTalk = (before, now) => Boolean(now.perTurn || (before && before.perTurn));
 

@@ -87,5 +87,8 @@ def _name_difference(change: BehaviourChange) -> str:
         case BehaviourKind.PARAMETER:
             words = _PARAMETERS[change.difference or ParameterDifference.VALUE]
             return words.format(parameter=quote_in_backticks(change.parameter or "", MAX_NAME), tool=tool)
+        case BehaviourKind.FIELD:
+            kind = "type of field" if change.difference is ParameterDifference.TYPE else "field"
+            return f"{kind} {quote_in_backticks(change.parameter or '', MAX_NAME)}"
         case BehaviourKind.RESPONSE:
             return "response lost many of its words"

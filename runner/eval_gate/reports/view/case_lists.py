@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from eval_gate.errors import ExitCode
 from eval_gate.gate.evidence.new_case_runs import is_failing
 from eval_gate.gate.must_pass import is_must_pass
 from eval_gate.gate.rules import find_fallen_scores
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Reason, ReasonCode, RuleCode, Verdict
+from eval_gate.model.comparison import CaseClass, Comparison, Reason, ReasonCode, RuleCode, Verdict
 from eval_gate.model.evidence import GroundKind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult
@@ -235,8 +236,8 @@ class GateBlockers(FrozenStruct):
 
 
 def find_blockers(lists: CaseLists) -> GateBlockers:
-    """Find the unwaived cases and the reasons that block the gate; none if it passed."""
-    if lists.verdict.outcome is Outcome.PASSED:
+    """Find the unwaived cases and the reasons that block the gate; none if it exits with 0."""
+    if lists.verdict.exit_code is ExitCode.PASSED:
         return GateBlockers(frozenset())
     about, keys, other_reasons = _build_predicates(lists), set[CaseKey](), list[Reason]()
     for reason in lists.verdict.reasons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.case_comparison import count_passes
 from eval_gate.gate.failure_causes import find_cause, find_first_line
@@ -33,6 +33,18 @@ from eval_gate.text.escape import MAX_TEXT, shorten_error, to_one_line
 from eval_gate.text.quoting import capitalize_first
 
 _CHANGE_TEXTS: Final = {CaseClass.STILL_ERRORED: "no score in either run"}
+
+
+TRACE: Final = "trace"
+"""Label of the trace of this run's execution."""
+
+
+class TraceReference(NamedTuple):
+    """Trace of an execution: its id or address, and the link to it if the configuration allows one."""
+
+    label: str
+    trace: str
+    url: str | None
 
 
 class CaseRow(FrozenStruct, eq=False, dict=True):
@@ -216,6 +228,14 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         low = describe_shortfalls(self.case, self.case_change.baseline_evaluator_scores if self.case_change else None)
         first = find_first_line(self._get_failed_execution(self.case).error)
         return low or ((first,) if first else ())
+
+    @cached_property
+    def traces(self) -> tuple[TraceReference, ...]:
+        """Traces of the execution that `failures` describe, and of the baseline, as far as they are known."""
+        baseline = self.case_change.baseline_result if self.case_change else None
+        sides = ((TRACE, self.case and self._get_failed_execution(self.case)), ("trace of the baseline", baseline))
+        details = ((label, side.details) for label, side in sides if side and side.details)
+        return tuple(TraceReference(label, one.trace, one.trace_url) for label, one in details if one.trace)
 
     @property
     def failed_turn(self) -> int | None:

@@ -157,7 +157,7 @@ def format_lead(advice: Advice | None, verdict: Verdict) -> str | None:
     if advice is None:
         return None
     if verdict.outcome is Outcome.FAILED:
-        return "Gate failed:"
+        return "Gate failed:" if verdict.runs_until_failing is None else "Reported only:"
     return UNRELATED_TO_CHANGE if advice.owner.is_unrelated_to_change else INCONCLUSIVE
 
 

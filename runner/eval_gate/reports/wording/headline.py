@@ -53,7 +53,11 @@ def build_headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is
             fell = format_fallen_evaluators(run)
             first = _format_failed(run, verdict)
             details = [fell] if fell and fell != first else []
-            return FAIL, ", ".join([first, *details, *_describe_earlier_commits(run), *format_waived_counts(run)])
+            heading = ", ".join([first, *details, *_describe_earlier_commits(run), *format_waived_counts(run)])
+            if verdict.runs_until_failing is None:
+                return FAIL, heading
+            period = format_count(verdict.runs_until_failing, "more run")
+            return WARN, f"would have failed: {heading} (reported only for {period})"
     if (
         worse := format_regressions(run)
         if select_counted_changes(run, CaseClass.REGRESSION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from eval_gate.gate.evidence.day_effects import MIN_RUNS, find_bad_days
@@ -47,10 +47,18 @@ def describe_verdict(run: RunResult, verdict: Verdict) -> str:
             first, *rest = list_reasons(run, verdict) or ["a rule of the policy does not hold"]
             reasons = [f"{first.rstrip('.')}.", *map(to_sentence, rest)]  # the first continues the text before it
             counts = [_describe_pass_count(run), *_describe_waived(run, verdict), *_describe_pass_score(run, verdict)]
-            return " ".join([*reasons, *counts])
+            return " ".join([*reasons, *counts, *iter_report_only(run, verdict)])
         case Outcome.INCONCLUSIVE:
             return explain_inconclusive(run, verdict)
     return _describe_pass(run, verdict)
+
+
+def iter_report_only(run: RunResult, verdict: Verdict) -> Iterator[str]:
+    """Yield a sentence about `reportOnly` if it softens a verdict."""
+    if verdict.runs_until_failing is not None and run.policy is not None:
+        more = format_count(verdict.runs_until_failing, "more run")
+        until = to_one_line(run.policy.report_only or "", 40)
+        yield f"With `reportOnly: {until}` this gate exits with 0 until the history has {more} of the default branch."
 
 
 def list_reasons(run: RunResult, verdict: Verdict) -> list[str]:

@@ -111,6 +111,7 @@ def _parse_document(document: Mapping[str, JsonValue], lost: Counter[str]) -> Re
         usage=_parse_usage(document),
         cost_usd=parse_cost(_get_either(document, "cost_usd", "costUsd")),
         model=model if isinstance(model := document.get("model"), str) else None,
+        body=dict(document),
         messages=messages or None,
         trace=trace,
         tool_calls_known=bool(messages) or trace is not None,

@@ -29,6 +29,7 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
+from eval_gate.targets.http.tracing import build_trace_headers
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.turns import flatten_messages
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -45,7 +46,7 @@ class PlaceholderValues:
     """Values of the placeholders in one request. A `uuid` is the same everywhere in the request."""
 
     def __init__(self, request: Request, settings: HttpSettings) -> None:
-        self._request = request
+        self.request = request
         self._settings = settings
         self._values: dict[str, Placeholder] = {}
 
@@ -56,7 +57,7 @@ class PlaceholderValues:
         return self._values[name]
 
     def _compute_value(self, name: str) -> Placeholder:
-        request = self._request
+        request = self.request
         match name:
             case "message":
                 return request.messages[-1].content
@@ -78,7 +79,7 @@ class PlaceholderValues:
 
     def _compute_id(self, name: str) -> Placeholder:
         """Compute the id of a session, a task or a request. Raises KeyError for an unknown placeholder."""
-        request, session = self._request, self._request.open_session
+        request, session = self.request, self.request.open_session
         if name == TASK or (name == SESSION and self._settings.id_setting):
             value = None if session is None else session.task if name == TASK else session.own_id
             return MISSING if value is None else value
@@ -149,7 +150,7 @@ class RequestBuilder:
         """Build the headers for one case, with names in lower case."""
         cookie = self._settings.session_cookie
         if not self._own_headers and cookie is None:
-            return self.headers
+            return self._add_execution_headers(self.headers, values.request)
         filled = {name: fill_header(text, values.__getitem__) for name, text in self._own_headers.items()}
         headers = {
             **self.headers,
@@ -157,7 +158,13 @@ class RequestBuilder:
         }
         if cookie is not None and values[SESSION] is not MISSING:
             headers["cookie"] = "; ".join(filter(None, (headers.get("cookie"), f"{cookie}={values[SESSION]}")))
-        return headers
+        return self._add_execution_headers(headers, values.request)
+
+    def _add_execution_headers(self, headers: Mapping[str, str], request: Request) -> Mapping[str, str]:
+        """Add the headers that tell the agent which execution a request is of."""
+        if not request.execution_id or not self._settings.traceparent:
+            return headers
+        return {**headers, **build_trace_headers(request, headers.get("baggage", ""))}
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:
         if not self._settings.method.has_body:

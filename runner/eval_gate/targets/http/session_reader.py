@@ -15,8 +15,7 @@ from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.http.connection import ResponseHead
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.response.field_paths import MissingValue
-from eval_gate.targets.response.settings import EventRule
+from eval_gate.targets.response.settings import find_value
 from eval_gate.text.mask import MASK
 from eval_gate.text.quoting import quote_name
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -63,8 +62,8 @@ class SessionReader:
 
     def read_value(self, value: JsonValue, name: str = "") -> None:
         """Read a response, or its event `name`. The newest id and the newest task count."""
-        self._id = _find_value(self._settings.session_path, value, name, self._id)
-        self._task = _find_value(self._settings.task_path, value, name, self._task)
+        self._id = find_value(self._settings.session_path, value, name, self._id)
+        self._task = find_value(self._settings.task_path, value, name, self._task)
 
     def update_session(self, response: Response) -> Response:
         """Note the id and the task in the session, and return the response without the calls of earlier turns.
@@ -130,9 +129,3 @@ class SessionReader:
             fault=TargetFault.MALFORMED,
             hint=f"describe the response with the target's {key}",
         )
-
-
-def _find_value(rules: tuple[EventRule, ...], value: JsonValue, name: str, otherwise: JsonValue) -> JsonValue:
-    """Find the value of the first rule that selects one which is not null, else return `otherwise`."""
-    selected = (rule.select_value(value) for rule in rules if rule.matches(value, name))
-    return next((one for one in selected if not isinstance(one, MissingValue) and one is not None), otherwise)

@@ -17,6 +17,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import ErrorCause
 from eval_gate.model.setup import TargetIdentity
+from eval_gate.struct import replace
 from eval_gate.targets.agent_address import LOCAL_NAMES, ContainerProbe, find_connection_hint, is_local_host
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build_context import BuildContext
@@ -33,6 +34,7 @@ from eval_gate.targets.http.connection import (
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.session_reader import SessionReader
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
+from eval_gate.targets.http.tracing import find_trace_id
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat
@@ -67,6 +69,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     ) -> None:
         super().__init__(settings)
         self.conversation_problem, self.remembers_turns = settings.conversation_problem, settings.names_session
+        self.sends_traceparent = settings.traceparent
         self._redact = redact
         self.retry_policy = build_retry_policy(settings, max_retries)
         self.limiter = LoadLimiter(concurrency)
@@ -74,6 +77,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._builder = RequestBuilder(settings, self._system)
         self._reader = ResponseReader(settings)
         self._url = self._builder.url
+        self.origin = str(self._url.origin()), self._builder.headers
         # an agent on this machine may just have been started, by the step before
         usual_s = 30 if is_local_host(urlsplit(settings.url.open()).hostname or "") else 0
         self._wait_s = next(seconds for seconds in (wait_for, settings.wait_for, usual_s) if seconds is not None)
@@ -185,15 +189,27 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         await self._connection.aclose()
 
     async def _respond_once(self, request: Request) -> Response:
+        """Send the request once, and read the response with its trace. Raises TargetError, also with the trace."""
+        heads: list[ResponseHead] = []
+        try:
+            response = await self._read_once(request, heads)
+        except TargetError as error:
+            error.trace_id = find_trace_id(heads, self._settings.trace_header)
+            raise
+        trace_id = response.trace_id or find_trace_id(heads, self._settings.trace_header)
+        return response if trace_id == response.trace_id else replace(response, trace_id=trace_id)
+
+    async def _read_once(self, request: Request, heads: list[ResponseHead]) -> Response:
         started = time.perf_counter()
         session_reader = None if request.open_session is None else SessionReader(self._settings, request.open_session)
         if self._settings.response_format.streams:
             try:
-                response = await self._read_stream(self._builder.build_request(request), started, session_reader)
+                built = self._builder.build_request(request)
+                response = await self._read_stream(built, started, session_reader, heads)
             except ConnectionLostError as error:
                 raise self._translate_lost_connection(error) from error
         else:
-            received = await self._fetch_responses(request)
+            received = await self._fetch_responses(request, heads)
             response = self._read_response(*received[-1], _measure_ms(started))
             if session_reader is not None:
                 for head, body in received:
@@ -217,15 +233,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def fetch_output(self, request: Request) -> bytes:
         """Send one request, and return the body of the response, in which nothing is read yet. Raises TargetError."""
-        head, body = (await self._fetch_responses(request))[-1]
+        head, body = (await self._fetch_responses(request, []))[-1]
         hint = self._find_format_hint(head) if self._settings.response_format is ResponseFormat.JSON else None
         if hint is not None:
             message = f"agent error: HTTP {head.status} with {format_excerpt(body)}"
             raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
-    async def _fetch_responses(self, request: Request) -> list[tuple[ResponseHead, bytes]]:
-        """Fetch the response to one request, and that of a job that finishes later. Raises TargetError."""
+    async def _fetch_responses(self, request: Request, heads: list[ResponseHead]) -> list[tuple[ResponseHead, bytes]]:
+        """Fetch the response to one request, and that of a job that finishes later. Raises TargetError.
+
+        `heads` gets each of their heads, also before an error.
+        """
         values = self._builder.build_values(request)
         http_request = self._builder.build_request(request, values)
         try:
@@ -233,11 +252,13 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         except ConnectionLostError as error:
             raise self._translate_lost_connection(error) from error
         self._was_up = True
+        heads.append(head)
         if not head.is_success:
             raise self._connection.build_status_error(head, body, http_request)
         received = [(head, body)]
         if self._poller is not None:
             received.append(await self._poller.wait_for_response((head, body), values, self.retry_policy))
+            heads.append(received[-1][0])
         return received
 
     def _find_format_hint(self, response: ResponseHead) -> str | None:
@@ -247,12 +268,17 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
     async def _read_stream(
-        self, request: HttpRequest, started: float, session_reader: SessionReader | None
+        self,
+        request: HttpRequest,
+        started: float,
+        session_reader: SessionReader | None,
+        heads: list[ResponseHead],
     ) -> Response:
         from eval_gate.targets.response.stream import StreamCollector
 
         async with self._connection.open_response(request) as response:
             head = read_head(response)
+            heads.append(head)
             if not head.is_success:
                 body = await self._connection.read_body(response, head)
                 raise self._connection.build_status_error(head, body, request)

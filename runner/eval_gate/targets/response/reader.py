@@ -20,7 +20,13 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text, parse_cost, parse_tokens
 from eval_gate.targets.response.field_paths import FieldPath, MissingValue
-from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults
+from eval_gate.targets.response.settings import (
+    EventRule,
+    ResponseFormat,
+    ResponseSettings,
+    ToolResults,
+    find_value,
+)
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name
@@ -93,6 +99,8 @@ class ResponseReader:
             cost_usd=parse_cost(document.get("costUsd")) if isinstance(document, dict) else None,
             duration_ms=duration_ms,
             model=self.find_model(document),
+            trace_id=self.find_trace(document),
+            body=document,
         )
 
     def read_text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
@@ -153,6 +161,10 @@ class ResponseReader:
             return None
         names = path.find_all(document).values[-1:] if path.is_gathering else [path.find_first(document)]
         return next((name for name in names if isinstance(name, str)), None)
+
+    def find_trace(self, document: JsonValue, name: str = "") -> str | None:
+        """Find the id or address of the trace in a response or in its event `name`. Return None if it has none."""
+        return _format_id(find_value(self._paths.trace_path, document, name, None)) or None
 
     def is_without_calls(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""

@@ -93,6 +93,12 @@ class EventRule(DescribedSettings):
         return self.path.find_first(value)
 
 
+def find_value(rules: tuple[EventRule, ...], value: JsonValue, name: str, otherwise: JsonValue) -> JsonValue:
+    """Find the value of the first rule that selects one which is not null, else return `otherwise`."""
+    selected = (rule.select_value(value) for rule in rules if rule.matches(value, name))
+    return next((one for one in selected if not isinstance(one, MissingValue) and one is not None), otherwise)
+
+
 def _expand_rules(value: object) -> object:
     """Expand a plain path to a rule, and a single rule to a list."""
     return list(map(expand_text("path"), value if isinstance(value, list) else [value]))
@@ -151,6 +157,9 @@ class ResponseSettings(TargetSettings):
     )
     model_path: Annotated[PathText | None, NoEffect("it names the model of a response and does not change it")] = Field(
         default=None, description="Path of the model's name."
+    )
+    trace_path: Annotated[Rules, NoEffect("it only finds the trace of a response")] = Field(
+        default=(), description="Path of the id or address of the response's trace, which `traceUrl` makes a link."
     )
     name_field: PathText = Field(default=FieldPath("name"), description="Path of the tool's name in a call.")
     args_field: PathText = Field(default=FieldPath("params"), description="Path of the arguments in a call.")

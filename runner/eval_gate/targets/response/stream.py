@@ -192,6 +192,7 @@ class StreamCollector:
         self._calls_known = False
         self._usage: Usage | None = None
         self._model: str | None = None
+        self._trace: str | None = None
         self._document: JsonValue | MissingValue = MISSING
         self._began = time.perf_counter()
         self._first_ms: float | None = None
@@ -216,7 +217,7 @@ class StreamCollector:
             response = self._assemble_response(duration_ms)
         except ResponseShapeError as error:
             raise self._build_malformed_error(str(error), is_mapping=error.is_mapping) from None
-        return replace(response, first_token_ms=self._first_ms)
+        return replace(response, first_token_ms=self._first_ms, trace_id=response.trace_id or self._trace)
 
     def _assemble_response(self, duration_ms: float) -> Response:
         if not isinstance(self._document, MissingValue):
@@ -274,6 +275,7 @@ class StreamCollector:
                 self._document = rule.select_value(value)
         if self._model is None and b"model" in event.data:
             self._model = self._reader.find_model(value)
+        self._trace = self._reader.find_trace(value, event.name) or self._trace
         if b"usage" in event.data:
             self._usage = find_usage(value) or self._usage
 

@@ -17,6 +17,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, NUMBER_DIGITS, RESPONSE_VALUES
 from eval_gate.text.untrusted.surrogates import may_hold_surrogates, replace_surrogates
 
+_FENCE: Final = "```"
 _NON_STRUCTURAL: Final = bytes(set(range(256)) - set(b'[]{},"'))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
@@ -147,6 +148,15 @@ def _iter_structural_signs(data: bytes) -> Iterator[bytes]:
         parts = signs[begin : begin + _WINDOW].split(b'"')
         yield b"".join(parts[in_text::2])
         in_text ^= len(parts) % 2 == 0
+
+
+def strip_fence(text: str) -> str:
+    """Return the JSON of a text that is a single fenced block, or any other text as it is."""
+    first, _, rest = text.strip().partition("\n")
+    language = first.removeprefix(_FENCE).strip().lower()
+    if not first.startswith(_FENCE) or language not in {"", "json"} or not rest.endswith(_FENCE):
+        return text
+    return rest.removesuffix(_FENCE)
 
 
 def is_json(text: str) -> bool:

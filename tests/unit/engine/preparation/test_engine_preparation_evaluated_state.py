@@ -137,6 +137,7 @@ RUN_VALUES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "maxLatencyIncrease": (10, {}),
     "maxCostIncrease": (10, {}),
     "maxTokenIncrease": (10, {}),
+    "reportOnly": ("until 10 runs", {}),
     "waiversPath": ("waivers.yaml", {}),
     "resultsFormat": ("junit", {}),
     "scores": (["policy>=0.7"], {}),

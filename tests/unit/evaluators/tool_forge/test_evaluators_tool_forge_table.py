@@ -10,6 +10,7 @@ from eval_gate.evaluators.base import CaseScore, EvaluationContext, EvaluatorErr
 from eval_gate.evaluators.tool_forge.table import has_tool_assertions
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.specs.evaluator import (
+    FieldValueCheck,
     MaxLatency,
     MaxTokens,
     NoToolErrors,
@@ -17,6 +18,7 @@ from eval_gate.model.specs.evaluator import (
     ResponseContains,
     ResponseContainsAny,
     ResponseContainsNumber,
+    ResponseFields,
     ResponseMatches,
     ResponseNonEmpty,
     ResponseNotContains,
@@ -447,3 +449,63 @@ def test_tools__target_that_promised_no_list__is_judged_by_what_it_lists() -> No
     with pytest.raises(EvaluatorError, match="does not report its tool calls"):
         judged(ToolsCalled(names=()), response=Response(text="ok", tool_calls_known=False))
     assert judged(ToolsCalled(names=("a",)), response=said("ok", "a", tool_calls_known=False)).passed
+
+
+BODY = {"n": 3, "on": True, "s": "3", "tags": ["a", "b"], "o": {"length": 9, "x": None}, "w": "Rome", "city": "Rome"}
+
+
+def check_field(path: str, assertion: str, value: object = None, response: Response | None = None) -> CaseScore:
+    check = msgspec.convert({"path": path, "assertion": assertion, "value": value}, FieldValueCheck)
+    return judged(ResponseFields(checks=(check,)), response=response or said("ok", body=BODY))
+
+
+@pytest.mark.parametrize(
+    ("path", "assertion", "value", "error"),
+    [
+        ("n", "equals", 3.0, None),
+        ("n", "equals", "3", 'n is 3, expected "3"'),
+        ("on", "equals", 1, "on is true, expected 1"),
+        ("o", "equals", {"x": None, "length": 9.0}, None),
+        ("o.length", "equals", 9, None),
+        ("tags.length", "equals", 2, None),
+        ("tags[1]", "equals", "b", None),
+        ("tags.1", "equals", "b", None),
+        ("w.length", "equals", 4, None),
+        ("n.length", "equals", 1, "n.length is missing"),
+        ("tags[2]", "exists", None, "tags[2] is missing"),
+        ("o.x", "exists", None, None),
+        ("o.x", "notExists", None, "o.x is there: 'null'"),
+        ("o.y", "notExists", None, None),
+        ("n", "oneOf", [4, 3], None),
+        ("n", "oneOf", ["3", 4], 'n is 3, expected one of ["3", 4]'),
+        ("w", "contains", "om", None),
+        ("tags", "contains", '"b"', None),
+        ("w", "matches", "^R", None),
+        ("w", "matches", "^P", "w expected to match /^P/, got 'Rome'"),
+        ("w", "equals", "{{seed:city}}", None),
+        ("s", "oneOf", "{{seed:list}}", "s expected one of [a, 2], got 3"),
+    ],
+)
+def test_response_fields__value__is_compared_by_its_operator(path, assertion, value, error) -> None:
+    assert check_field(path, assertion, value).error == (error and f"fields: {error}")
+
+
+def test_response_fields__unresolved_token__is_skipped() -> None:
+    assert outcome(check_field("w", "equals", "{{seed:none}}")) == (None, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "error"),
+    [
+        ('{"n": 1}', None, None),
+        ('```json\n{"n": 1}\n```', None, None),
+        ('{"n": 1}', {"choices": []}, None),
+        ('{"n": 2}', {"n": 1}, None),
+        ("Done.", {"n": 2}, "n is 2, expected 1"),
+        ("Done.", None, "the response is not JSON"),
+        ("1", None, "the response is not JSON"),
+    ],
+)
+def test_response_fields__lookup__is_in_the_body_then_in_the_text(text, body, error) -> None:
+    score = check_field("n", "equals", 1, said(text, body=body))
+    assert score.error == (error and f"fields: {error}")

@@ -18,6 +18,7 @@ from eval_gate.text.sources.json import parse_json
 ALL_KEYS = {
     "maxTokens": 50,
     "maxLatencyMs": 100,
+    "fields": {"a.b": {"oneOf": [1]}},
     "regexPattern": "b",
     "responseMatches": ["a"],
     "responseNotContains": ["x"],
@@ -128,7 +129,7 @@ def test_load__every_key__becomes_an_assertion_in_the_contracts_order() -> None:
     assert [spec.type for spec in loaded.evaluators] == [
         *("toolsCalled", "toolsNotCalled", "toolParams", "noToolErrors", "responseNonEmpty", "responseContains"),
         *("responseContainsAny", "responseContainsNumber", "responseNotContains", "responseMatches"),
-        *("maxLatencyMs", "maxTokens"),
+        *("fields", "maxLatencyMs", "maxTokens"),
     ]
     assert msgspec.structs.asdict(loaded.evaluators[9])["patterns"] == ("a", "b")
     assert loaded.warnings == ()
@@ -453,3 +454,38 @@ def test_load__any_list__is_a_suite_or_a_clear_error(document, strict) -> None:
     except GateError as error:
         assert error.problems
         assert all(problem.line for problem in error.problems)
+
+
+@pytest.mark.parametrize("path", ["", "a..b", ".a", "a.", "$", "$.a", "$[0]", "a[*]", "a.*", "a[-1]", "a[0", "a]"])
+def test_require_path__path_that_leads_nowhere__is_refused(path) -> None:
+    (problem,) = refused(expecting(fields={path: 1}))
+    assert "is not a path" in problem
+
+
+@pytest.mark.parametrize("path", ["a", "a.b", "a.0.b", "[0].a", "a[0][1]", "$ref", "a b", "ä", "length"])
+def test_require_path__path__is_taken(path) -> None:
+    ((check,),) = ([*spec.checks] for spec in load(expecting(fields={path: {"exists": True}})).cases[0].evaluators)
+    assert (check.path, check.assertion) == (path, "exists")
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({}, "expected a value, or one of the operators"),
+        ({"a": 1, "equals": 2}, "expected a value, or one of the operators"),
+        ({"contain": "x"}, 'did you mean "contains"?'),
+        ({"exists": False}, '"exists" takes true'),
+        ({"contains": 1}, '"contains" takes a text, got the number 1'),
+        ({"oneOf": []}, '"oneOf" takes a list of values'),
+    ],
+)
+def test_require_value__operator__is_one_with_its_value(value, problem) -> None:
+    (found,) = refused(expecting(fields={"a": value}))
+    assert problem in found
+
+
+def test_response_fields__oddities__are_warned_about() -> None:
+    warnings = load(expecting(fields={"a": {"matches": ".*"}, "b": "{{env:X}}"})).cases[0].warnings
+    assert [one.partition(" ")[0] for one in warnings] == ["/.*/", "{{env:X}}"]
+    (case_with_typo,) = load(expecting(fields={"a": {"matches": "("}})).cases
+    assert case_with_typo.mistakes[0].field == "[0].expect.fields.a.matches"

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact, write_archive
+from eval_gate.github.artifacts.artifact_service import ArtifactService, reserve_artifact
 from eval_gate.github.client import GitHubClient
 from eval_gate.github.failure import FailureKind, GitHubError
+from eval_gate.results.archive import write_archive
 from eval_gate.text.secret import Secret
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer

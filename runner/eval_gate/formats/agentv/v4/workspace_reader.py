@@ -74,7 +74,9 @@ class _Workspace(FrozenStruct):
             return WorkspaceHooks()
         return WorkspaceHooks(
             **{
-                name: WorkspaceHook(command=one.command, cwd=one.cwd or self.base or folder, timeout_ms=one.timeout_ms)
+                name: (
+                    WorkspaceHook(command=one.command, cwd=one.cwd or self.base or folder, timeout_ms=one.timeout_ms),
+                )
                 for name, one in self.hooks.items()
                 if one.command
             }
@@ -110,7 +112,7 @@ class WorkspaceReader:
             self._check_sharing(merged, path)
             common = self._first.build_hooks(folder)
             hooks = replace(hooks, before_all=common.before_all, after_all=common.after_all)
-        elif hooks.after_all is not None and not self._warned:
+        elif hooks.after_all and not self._warned:
             self._warned = True
             self._findings.add_warning(f"hooks.after_all {unsupported_features.NO_AFTER_ALL}", path)
         if not merged.is_needed:

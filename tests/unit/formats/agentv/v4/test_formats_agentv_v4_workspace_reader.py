@@ -95,7 +95,7 @@ def test_hooks__disabled_in_a_case_that_shares_a_workspace__leave_those_for_all_
     assert names == [["before_all", "before_each"], ["before_all"]]
     [first, _] = suite.cases
     assert first.workspace is not None
-    assert first.workspace.hooks.before_all == WorkspaceHook(command=("a",), cwd=str(repository.root / "spaces"))
+    assert first.workspace.hooks.before_all == (WorkspaceHook(command=("a",), cwd=str(repository.root / "spaces")),)
 
 
 @pytest.mark.parametrize(

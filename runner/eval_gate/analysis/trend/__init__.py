@@ -1,0 +1,1 @@
+"""Trend of a branch over its runs: numbers, page and badge."""

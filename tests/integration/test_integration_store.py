@@ -1,0 +1,51 @@
+"""A store of baselines on the command line: main writes it, a merge request of another machine is compared with it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.integration.test_integration_run import fails_on, record, write_suite
+from tests.support.agents import agent
+from tests.support.program import gate
+
+MAIN = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
+MERGE_REQUEST = {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7", "CI_DEFAULT_BRANCH": "main"}
+
+
+def run(folder, store, environment, *broken: int):
+    """A run in a new checkout, configured by its file."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    write_suite(folder)
+    (folder / "eval-gate.yaml").write_text(f"baseline: latest\nstore: {store}\nfailOn: [regressions]\n")
+    with agent(fails_on(*broken)) as running:
+        return gate(folder, "run", "--agent-endpoint", running.url, **environment)
+
+
+def test_store__main_and_merge_request__are_compared_across_machines(tmp_path) -> None:
+    store = tmp_path / "store"
+    main = run(tmp_path / "a", store, MAIN, 1)
+    (name,) = (one.name for one in store.iterdir())
+    assert (main.returncode, f"stored: {store}/{name}" in main.stderr) == (0, True), main.stderr
+    done = run(tmp_path / "b", store, MERGE_REQUEST, 1, 2)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "REGRESSIONS (1): gs-002" in done.stdout
+    assert "not stored: a pull request only reads" in done.stderr
+    assert record(tmp_path / "b")["baselineRunId"] == record(tmp_path / "a")["runId"]
+    assert [one.name for one in store.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(("broken", "code"), [((1,), 3), ((), 0)])
+def test_store__that_cannot_be_read__is_no_missing_baseline(tmp_path, broken, code) -> None:
+    done = run(tmp_path / "a", tmp_path / "store", MERGE_REQUEST, *broken)
+    assert done.returncode == code, done.stdout
+    assert not broken or "cannot be read: it does not exist" in " ".join(done.stdout.split())
+
+
+def test_store__that_cannot_be_written__is_a_warning_and_the_verdict_stays(tmp_path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    done = run(tmp_path / "a", tmp_path / "file" / "store", MAIN)
+    assert done.returncode == 0, done.stdout
+    assert "WARNING: not stored, so later runs lack this one" in done.stderr

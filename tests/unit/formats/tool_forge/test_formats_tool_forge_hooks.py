@@ -1,0 +1,79 @@
+"""Commands and requests before and after suites and cases in tool-forge files: their forms, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from eval_gate.formats.base import EvalFileError, EvalSource, ReadOptions
+from eval_gate.formats.tool_forge import dialect as tool_forge
+from eval_gate.model.case import WorkspaceHook, WorkspaceHooks
+from eval_gate.struct import replace
+from eval_gate.text.sources.json import parse_json
+
+FILE = "evals/shop.golden.json"
+COMMAND = WorkspaceHook(command=("python3", "a.py"), cwd="/repo/evals", place="`before`")
+REQUEST = WorkspaceHook(command=(), cwd="/repo/evals", place="`before`", request="POST /reset")
+
+
+def build_document(case_hooks: dict, suite_hooks: dict | None = None) -> dict:
+    case = {"id": "a", "input": {"message": "a"}, "expect": {"responseNonEmpty": True}, **case_hooks}
+    return {**(suite_hooks or {}), "cases": [case]}
+
+
+def read_hooks(case_hooks: dict, suite_hooks: dict | None = None) -> WorkspaceHooks:
+    document = build_document(case_hooks, suite_hooks)
+    data = json.dumps(document, indent=1).encode()
+    parsed, positions = parse_json(data, FILE)
+    source = EvalSource(FILE, data, Path("/repo") / FILE, Path("/repo"))
+    return tool_forge.load_suite(parsed, positions, source, ReadOptions()).cases[0].hooks
+
+
+@pytest.mark.parametrize(
+    ("written", "hooks"),
+    [
+        ("python3  a.py", (COMMAND,)),
+        (["python3", "a.py"], (COMMAND,)),
+        ({"command": "python3 a.py", "timeoutSeconds": 2}, (replace(COMMAND, timeout_ms=2000),)),
+        ({"request": "POST /reset"}, (REQUEST,)),
+        (
+            [{"command": ["python3", "a.py"]}, {"request": "POST /reset", "headers": {"A": "b"}, "body": [1]}],
+            (
+                replace(COMMAND, place="`before[0]`"),
+                replace(REQUEST, place="`before[1]`", headers={"A": "b"}, body=[1]),
+            ),
+        ),
+        ({"request": "POST http://host:8080"}, (replace(REQUEST, request="POST http://host:8080"),)),
+    ],
+)
+def test_load__each_form_of_a_hook__is_read_for_case_and_suite(written, hooks) -> None:
+    jsonschema.validate(build_document({"before": written}), tool_forge.build_json_schema())
+    assert read_hooks({"before": written}) == WorkspaceHooks(before_each=hooks)
+    of_suite = tuple(replace(one, place=f"{one.place} of the suite") for one in hooks)
+    assert read_hooks({}, {"before": written}) == WorkspaceHooks(before_all=of_suite)
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ({"request": "FETCH /x"}, "after.request: must match ^(GET|POST|"),
+        ({"request": "POST http://host:99999/x"}, "after: the URL is not of the form http(s)://host[:port]/path"),
+        ({"request": "POST http://user@host/x"}, "after.request: must match "),
+        ({"request": "POST /x", "command": "x"}, "after: needs either `command` or `request`"),
+        ({"command": "x", "body": 1}, "after: `headers` and `body` are those of a `request`"),
+        ({"request": "POST /x", "header": {}}, "after.header: unknown key"),
+        ({"request": "POST /x", "headers": {"A": "b\nC: d"}}, "after.headers.A: contains control characters"),
+        (["make seed", {"request": "POST /x"}], 'after[0]: expected a mapping, got text "make seed"'),
+        ([{"request": "POST /x", "timeoutSeconds": 0}], "after[0].timeoutSeconds: must be > 0.0, got the number 0"),
+        ([], "after: needs at least 1, got an empty list"),
+        (3, "after: expected a mapping, got the number 3"),
+    ],
+)
+def test_load__wrong_hook__is_refused_with_its_field_as_written(written, problem) -> None:
+    with pytest.raises(EvalFileError) as caught:
+        read_hooks({"after": written})
+    [one] = caught.value.problems
+    assert str(one).partition(": ")[2].startswith(f"cases[0].{problem}")

@@ -1,0 +1,98 @@
+"""A store of baselines in a folder: one of two writers wins, and nothing that it holds is trusted."""
+
+from __future__ import annotations
+
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from eval_gate.config.policy import Policy
+from eval_gate.errors import GateError
+from eval_gate.model.comparison import ReasonCode
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.baseline_store import BaselineStore, StoreError
+from eval_gate.results.run_reader import find_baseline
+from eval_gate.results.run_writer import write_history, write_result
+from eval_gate.session.history_update import build_next_history
+from eval_gate.struct import replace
+from tests.support.results import make_baseline_run
+from tests.support.verdicts import judge_against
+
+NAME = "20261120T000000Z-r1.zip"
+
+
+def find(store: Path, target: str | None = None, *, may_write: bool = True) -> Baseline | NoBaseline:
+    return BaselineStore(str(store)).find_latest(
+        partial(find_baseline, "latest", target=target), target, may_write=may_write
+    )
+
+
+def stored(folder: Path, store: Path, run_id: str = "r1", status: str = "passed", day: int = 20) -> str:
+    """The place of a run that is stored as one of the default branch is."""
+    baseline = find(store)
+    run = replace(make_baseline_run({"a": status}), run_id=run_id, timestamp=f"2026-11-{day}T00:00:00Z")
+    decided = judge_against(run, NoBaseline(ReasonCode.NO_RUN_YET, "none"), Policy())
+    write_history(folder, run_id, build_next_history(decided, baseline))
+    return BaselineStore(str(store)).write_run(decided, write_result(folder, decided).file)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch) -> tuple[Path, Path]:
+    monkeypatch.chdir(tmp_path)
+    return Path("results"), tmp_path / "store"
+
+
+def test_store__second_writer_of_a_name__loses_and_leaves_nothing_behind(folders) -> None:
+    results, store = folders
+    assert stored(results, store) == f"{store}/{NAME}"
+    first = (store / NAME).read_bytes()
+    with pytest.raises(StoreError, match="already"):
+        stored(results, store, status="failed")
+    assert [one.name for one in store.iterdir()] == [NAME]
+    assert (store / NAME).read_bytes() == first
+
+
+def test_store__newest_run_of_the_target_that_passed__is_the_baseline_with_its_history(folders) -> None:
+    results, store = folders
+    for day, run_id, status in ((20, "r1", "passed"), (21, "r2", "passed"), (22, "r3", "failed")):
+        stored(results, store, run_id, status, day)
+    (store / "notes.txt").write_text("not a run")
+    found = find(store, may_write=False)
+    assert isinstance(found, Baseline)
+    assert (found.result.run_id, [one.run_id for one in found.own_history.runs]) == ("r2", ["r2", "r1"])
+    assert (found.folder, found.exact_reference) == (None, None), "the folder that it was unpacked in is gone"
+    absent = find(store, "another")
+    assert isinstance(absent, Baseline), "it had another name before, as in a folder of runs"
+
+
+@pytest.mark.parametrize(
+    ("may_write", "code", "unavailable"),
+    [(False, ReasonCode.BASELINE_UNAVAILABLE, True), (True, ReasonCode.NO_RUN_YET, False)],
+)
+def test_store__absent_place__is_empty_only_to_who_makes_it(folders, may_write, code, unavailable) -> None:
+    found = find(folders[1], may_write=may_write)
+    assert isinstance(found, NoBaseline)
+    assert (found.code, found.unavailable) == (code, unavailable)
+    assert str(folders[1]) in found.reason
+
+
+@pytest.mark.parametrize("entries", [None, {}, {"run.json": "{"}, {"../run.json": "{}"}])
+def test_store__corrupt_archive__is_an_error_that_names_it(folders, entries) -> None:
+    store = folders[1]
+    store.mkdir()
+    (store / NAME).write_bytes(b"PK")
+    if entries is not None:
+        with zipfile.ZipFile(store / NAME, "w") as archive:
+            for name, text in entries.items():
+                archive.writestr(name, text)
+    with pytest.raises(GateError, match=NAME) as refusal:
+        find(store)
+    assert refusal.value.code == "invalid-run-result"
+
+
+def test_store__scheme_that_nothing_reads__is_refused_before_the_run() -> None:
+    with pytest.raises(GateError, match="not valid") as refusal:
+        BaselineStore("foo://bucket/prefix")
+    assert [one.field for one in refusal.value.problems] == ["store"]
