@@ -12,6 +12,7 @@ from aiohttp import ClientError, web
 from msgspec import json as json_of
 from yarl import URL
 
+from eval_gate.errors import GateError
 from eval_gate.model.base import Record
 from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.model.model_recording import CallMode, ExecutionCalls
@@ -84,15 +85,12 @@ class ModelCallProxy(ForwardingProxy):
                 return self._direct_execution(request.method, execution_id)
             path = f"/{rest}"
         name = path.split("/")[1]
-        if name not in PROXIED or not path.startswith(f"{get_base_path(name)}/"):
-            return _refuse(f"the proxy of Eval Gate has no provider at {path[:200]}")
+        if name not in PROXIED:
+            return _refuse("no provider of models is at this path of the proxy")
         body = BodyCopy(MAX_RESPONSE_BYTES)
         await body.add_rest(request.content)
-        data = body.read_decoded(())
-        if len(data) > MAX_RESPONSE_BYTES:
-            return _refuse(f"the request is larger than {MAX_RESPONSE_BYTES:,} bytes")
-        call = ModelCall(request.method, path, request.rel_url.raw_query_string, data)
-        return await self._respond_to_call(request, call, data, self._list_executions(request, execution_id))
+        call = ModelCall(request.method, path, request.rel_url.raw_query_string, body.read_decoded(()))
+        return await self._respond_to_call(request, call, self._list_executions(request, execution_id))
 
     def _direct_execution(self, method: str, execution_id: str) -> web.Response:
         """Begin an execution, or end it and return its calls."""
@@ -116,17 +114,13 @@ class ModelCallProxy(ForwardingProxy):
         return [self._open.get(execution_id, self.outside)]
 
     async def _respond_to_call(
-        self, request: web.Request, call: ModelCall, data: bytes, executions: list[_Execution]
+        self, request: web.Request, call: ModelCall, executions: list[_Execution]
     ) -> web.StreamResponse:
         self.calls += 1
-        redact = Redactor(iter_exchange_secrets(request, None))
-        if len(executions) > 1:
-            return self._miss(
-                executions,
-                f"a model call came while {len(executions)} executions were open, and does not say to which it "
-                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time",
-            )
-        (execution,), mode = executions, self._source.mode
+        redact, mode = Redactor(iter_exchange_secrets(request, None)), self._source.mode
+        if problem := self._find_problem(call, len(executions)):
+            return self._miss(executions, problem)
+        (execution,) = executions
         number = execution.numbers[call.key]
         recorded = None
         if mode is not CallMode.RECORD:
@@ -138,7 +132,21 @@ class ModelCallProxy(ForwardingProxy):
             return await _replay(request, recorded)
         if mode is CallMode.REPLAY:
             return self._miss(executions, describe_miss(call, self._recording, redact))
-        return await self._ask_provider(request, call, data, execution, redact)
+        return await self._ask_provider(request, call, execution, redact)
+
+    def _find_problem(self, call: ModelCall, executions: int) -> str | None:
+        """Find why a call gets no answer, whatever is recorded."""
+        if executions > 1:
+            return (
+                f"a model call came while {executions} executions were open, and does not say to which it "
+                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time"
+            )
+        if not call.path.startswith(f"{get_base_path(call.provider)}/"):
+            return f"a model call came to another path than {get_base_path(call.provider)}/…"
+        if self._source.mode is not CallMode.REPLAY and not self._source.addresses.get(call.provider):
+            return f"the address of {call.provider} is not set: {PROXIED[call.provider].address_variable}"
+        size = len(call.data)
+        return f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes" if size > MAX_RESPONSE_BYTES else None
 
     def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
         for execution in executions:
@@ -147,21 +155,19 @@ class ModelCallProxy(ForwardingProxy):
         return _refuse(miss)
 
     async def _ask_provider(
-        self, request: web.Request, call: ModelCall, data: bytes, execution: _Execution, redact: Redactor
+        self, request: web.Request, call: ModelCall, execution: _Execution, redact: Redactor
     ) -> web.StreamResponse:
         """Forward a call, and record it if the provider answered it."""
-        name = call.path.split("/")[1]
+        name = call.provider
         rest = request.raw_path.partition(get_base_path(name))[2]
-        url = URL(f"{self._source.addresses.get(name, '').rstrip('/')}{rest}", encoded=True)
-        if not url.host:
-            return _refuse(f"the address of {name} is not set: {PROXIED[name].address_variable}")
+        url = URL(f"{self._source.addresses[name].rstrip('/')}{rest}", encoded=True)
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
             headers.popall(header, None)
         headers["Host"], headers["Accept-Encoding"] = url.host_port_subcomponent or "", "identity"
         execution.live += 1
         try:
-            received = await self.forward(request, url, headers, data or None, MAX_RESPONSE_BYTES)
+            received = await self.forward(request, url, headers, call.data or None, MAX_RESPONSE_BYTES)
         except (ClientError, OSError, TimeoutError) as error:
             received = ReceivedResponse(error=f"{name} cannot be reached: {self.describe_error(error)}")
         why = received.error or self._record(call, received, execution, redact)
@@ -188,7 +194,10 @@ class ModelCallProxy(ForwardingProxy):
         execution.numbers[call.key] += 1
         content_type = received.head.headers.get("content-type", "")
         count = self._recording.count
-        why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        try:
+            why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        except GateError as error:  # the agent has its response
+            return error.message
         self.recorded += self._recording.count - count
         return why
 

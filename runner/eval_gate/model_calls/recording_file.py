@@ -40,15 +40,16 @@ class ModelCall:
         self.method = method
         pairs = [pair for pair in parse_qsl(query, keep_blank_values=True) if not is_credential_name(pair[0])]
         self.path = f"{path}?{urlencode(sorted(pairs))}" if pairs else path
-        self._body = body
+        self.provider = path.split("/")[1]
+        self.data = body
 
     @cached_property
     def body(self) -> JsonValue:
         """Parsed body; the SHA-256 of one that is not JSON."""
         try:
-            return parse_untrusted_json(self._body or b"null")
+            return parse_untrusted_json(self.data or b"null")
         except UntrustedJsonError:
-            return {"sha256": hashlib.sha256(self._body).hexdigest()}
+            return {"sha256": hashlib.sha256(self.data).hexdigest()}
 
     @cached_property
     def key(self) -> str:

@@ -204,10 +204,18 @@ def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
     assert (proxy.recorded, announced[0].startswith("Not recorded: the connection broke")) == (0, True)
 
 
-@pytest.mark.parametrize("path", ["/mistral/v1/chat", "/openai/chat", "/", "/azure/openai/x"])
-def test_call__to_a_provider_without_an_address__is_refused(file, path) -> None:
-    (status, body), _, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
-    assert (status, b"Eval Gate" in body) == (404, True)
+@pytest.mark.parametrize(
+    ("path", "misses"), [("/mistral/v1/chat", 0), ("/", 0), ("/openai/chat", 1), ("/azure/openai/x", 1)]
+)
+def test_call__that_can_go_nowhere__is_refused_and_a_miss_if_it_is_of_a_provider(file, path, misses) -> None:
+    (status, body), proxy, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
+    assert (status, b"Eval Gate" in body, len(proxy.outside.misses)) == (404, True, misses)
+
+
+def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_response(file) -> None:
+    file.mkdir()
+    (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask())
+    assert (status, proxy.recorded, announced[0][:13]) == (200, 0, "Not recorded:")
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:
