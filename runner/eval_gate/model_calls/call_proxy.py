@@ -71,6 +71,8 @@ class ModelCallProxy(ForwardingProxy):
         self.outside = _Execution()
         """Calls that belong to no execution."""
         self.calls = self.replayed = self.recorded = 0
+        self.failure: GateError | None = None
+        """Why the file cannot be written."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Control an execution, or answer a model call."""
@@ -196,7 +198,8 @@ class ModelCallProxy(ForwardingProxy):
         count = self._recording.count
         try:
             why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
-        except GateError as error:  # the agent has its response
+        except GateError as error:
+            self.failure = self.failure or error
             return error.message
         self.recorded += self._recording.count - count
         return why

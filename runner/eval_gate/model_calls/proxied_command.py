@@ -37,7 +37,7 @@ class ProxiedCommand(FrozenStruct):
 async def run_proxied(call: ProxiedCommand, announce: Callable[[str], None]) -> int:
     """Run the command, and return its exit code, or 3 instead of 0 if a call of no execution got no answer.
 
-    Raises GateError for a recording, port or command that cannot be used.
+    Raises GateError for a recording, port or command that cannot be used, and for a file that could not be written.
     """
     commit = read_git_line(Path.cwd(), "rev-parse", "HEAD")
     recording = CallRecording(call.file, call.mode, commit)
@@ -62,6 +62,8 @@ async def run_proxied(call: ProxiedCommand, announce: Callable[[str], None]) -> 
         await proxy.aclose()
     counts = f"{format_count(proxy.calls, 'call')}, {proxy.replayed:,} replayed, {proxy.recorded:,} recorded"
     announce(f"Model calls: {counts}" if proxy.calls else _NOTHING)
+    if proxy.failure is not None:
+        raise proxy.failure
     return ExitCode.INCOMPLETE if code == 0 and proxy.outside.misses else code
 
 

@@ -112,7 +112,9 @@ class CallRecording:
 
     def add(self, call: ModelCall, number: int, response: tuple[int, str, bytes], redact: Redactor) -> str | None:
         """Record a call with its status, content type and response; return why not, or None. Raises GateError."""
-        if number != len(self._calls[call.key]):
+        if number > (recorded_count := self.count_calls(call.key)):
+            return "an earlier call with the same request is not recorded"
+        if number < recorded_count:
             return None  # another execution has recorded it
         status, content_type, content = response
         try:

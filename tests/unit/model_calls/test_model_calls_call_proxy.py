@@ -216,6 +216,7 @@ def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_resp
     file.mkdir()
     (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask())
     assert (status, proxy.recorded, announced[0][:13]) == (200, 0, "Not recorded:")
+    assert proxy.failure is not None
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:
