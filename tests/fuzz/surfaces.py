@@ -22,7 +22,7 @@ import msgspec
 from eval_gate.action.relay import recompute_result
 from eval_gate.config.loader import load_config
 from eval_gate.config.policy import Policy
-from eval_gate.config.settings import ResultsFormat
+from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.drafts.observation import ObservationSet, mask_observations
 from eval_gate.drafts.sources.json_log import read_log
 from eval_gate.drafts.sources.request_mapping import RequestContent, RequestMapping
@@ -227,7 +227,7 @@ def _brought(data: bytes) -> None:
     with _sentences():
         found = load_external_results(["results"], ResultsFormat.AUTO, ScoreRules((), 0.7))
         for rows in list(found.cases.values())[:50]:
-            case = build_case_result(rows, (), None, (), max_reruns=6)
+            case = build_case_result(rows, (), None, RunConfig(), max_reruns=6)
             assert msgspec.json.decode(msgspec.json.encode(case).decode(), type=CaseResult) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 

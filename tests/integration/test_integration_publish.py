@@ -127,12 +127,16 @@ def list_commands() -> dict[tuple[str, ...], str]:
 def test_commands__each_of_all_pipelines__works_and_writes_what_the_pipeline_collects(tmp_path) -> None:
     write_suite(tmp_path, 1)
     kinds = set()
+    names = {name for file in PIPELINES.iterdir() for name in re.findall(r"EVAL_GATE_\w+", file.read_text())}
+    variables = dict.fromkeys(names, "main") | {"EVAL_GATE_STORE": str(tmp_path / "store")}
+    job = {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "main", "CI_COMMIT_BRANCH": "main"}
     with agent() as running:
         for words, line in list_commands().items():
             kinds.add(words[0])
             used = [running.url if word.startswith("http://localhost") else word for word in words]
-            done = gate(tmp_path, *used)
+            done = gate(tmp_path, *used, **variables, **job)
             assert done.returncode == 0, f"{line}: {done.stderr}"
+            assert ("stored: " in done.stderr) is (words[0] == "run")
             for file in re.findall(r"(?:junit|html)=(\S+)", line):
                 assert (tmp_path / file).stat().st_size
     assert kinds == {"run", "publish", "report"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
-import pytest
-
 from tests.integration.test_integration_run import record, write_suite
-from tests.support.agents import Exchange, agent
+from tests.support.agents import Exchange, agent, vanishing_agent
 from tests.support.program import gate
 
 TEMPLATE = "https://traces.example/p/1/{{traceId}}?tab=spans"
@@ -92,14 +91,9 @@ def test_run__address_elsewhere_or_no_template__is_shown_and_no_link(tmp_path) -
 
 
 def test_run__traceparent_is_sent__is_the_trace_of_the_execution_and_names_case_and_run(tmp_path) -> None:
-    write_suite(tmp_path, 2).write_text(
-        json.dumps(
-            [
-                {"id": "näh, 1", "input": {"message": "ask 0"}, "expect": {"responseContains": ["ok"]}},
-                {"id": "two", "turns": [{"message": "ask 1"}, {"message": "ask 2"}], "expect": {"toolsCalled": []}},
-            ]
-        )
-    )
+    one = {"id": "näh, 1", "input": {"message": "ask 0"}, "expect": {"responseContains": ["ok"]}}
+    two = {"id": "two", "turns": [{"message": "ask 1"}, {"message": "ask 2"}], "expect": {"toolsCalled": []}}
+    write_suite(tmp_path, 2).write_text(json.dumps([one, two]))
     desk = Desk()
     with agent(desk) as running:
         settings = {"traceUrl": TEMPLATE, "trials": 2}
@@ -125,20 +119,30 @@ def test_run__traceparent_is_sent__is_the_trace_of_the_execution_and_names_case_
     assert f"[trace](https://traces.example/p/1/{broken['details']['trace']}" in read_reports(tmp_path)["md"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "target", "words"),
-    [
-        ({"traceUrl": "https://traces.example/"}, {}, "traceUrl"),
-        ({"traceUrl": "https://{{traceId}}.example/"}, {}, "behind the host"),
-        ({"traceUrl": "https://me:pw@traces.example/{{traceId}}"}, {}, "no user"),
-        ({}, {"traceHeader": "not a name"}, "is not the name of a header"),
-        ({}, {"traceparent": True, "headers": {"Traceparent": "x"}}, "headers has a traceparent already"),
-    ],
-)
-def test_run__setting_that_makes_no_link__is_refused_with_its_name(tmp_path, settings, target, words) -> None:
+def test_run__agent_that_hangs_or_is_away__has_a_trace_only_where_it_got_the_request(tmp_path) -> None:
     write_suite(tmp_path, 1)
-    done = evaluate(tmp_path, "http://127.0.0.1:1/", settings=settings, **target)
-    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+
+    async def hang(exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100, "waitFor": 0}
+    with agent(hang) as running:
+        evaluate(tmp_path, running.url, settings=settings, traceparent=True)
+        sent = running.requests[-1].header("traceparent").split("-")[1]
+    late = find_case(tmp_path, 0)
+    assert (late["errorKind"], late["details"]["trace"]) == ("agent_error", sent)
+    with vanishing_agent() as url:  # it is up when the run begins
+        evaluate(tmp_path, url, settings={"traceUrl": TEMPLATE}, traceparent=True)
+    away = find_case(tmp_path, 0)
+    assert (away["errorKind"], away["details"]["trace"]) == ("agent_unreachable", None)
+
+
+def test_run__settings_that_make_no_link__are_refused_by_name(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    done = evaluate(tmp_path, "http://127.0.0.1:1/", settings={"traceUrl": "https://me@traces.example/{{traceId}}"})
+    assert (done.returncode, "traceUrl: " in done.stderr, "no user" in done.stderr) == (2, True, True), done.stderr
+    done = evaluate(tmp_path, "http://127.0.0.1:1/", traceHeader="not a name")
+    assert (done.returncode, "traceHeader" in done.stderr) == (2, True), done.stderr
 
 
 def test_check__results_of_another_tool__link_by_the_setting_and_masked_ids_do_not(tmp_path) -> None:

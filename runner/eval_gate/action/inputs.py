@@ -66,8 +66,8 @@ _OWN_INPUT: Final = frozenset(
     {
         *("evals", "agentEndpoint", "target", "targets", "model", "baseUrl", "baseAgentEndpoint"),
         *("seedManifestPath", "snapshotPath", "toolRegistryPath", "resultsFormat", "rerunCommand", "baseAgentCommand"),
-        *("failOn", "minPassRate", "reruns", "trials", "concurrency", "timeoutMs", "maxCostUsd", "rerunBudget"),
-        "warmUp",
+        *("failOn", "minPassRate", "reruns", "trials", "passes", "concurrency", "timeoutMs", "maxCostUsd"),
+        *("rerunBudget", "warmUp"),
     }
 )
 """The settings with an input of their own: what differs between workflows of one repository. All others stand in the

@@ -32,6 +32,7 @@ REPRODUCED_SETTINGS = (
     "snapshotPath",
     "toolRegistryPath",
     "trials",
+    "passes",
 )
 """Settings of the step that change what a case is asked and held against."""
 

@@ -32,7 +32,7 @@ MAX_MARKED: Final = 20
 _NOT_OURS: Final = frozenset({403, 404, 410})
 """Responses to a change of a comment that another account wrote, or that was deleted."""
 _REFERENCES: Final = re.compile(
-    r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|[!$&](?=\d)|(?:(?<!~)~|%|&#(?!8203;)\d+;)(?=[\w/\"]|&#95;)",
+    r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|[!$&](?=\d)|(?:(?<!~)~|%|&#(?!8203;|46;|95;)\d+;)(?=[\w/\"]|&#95;)",
     re.MULTILINE,
 )
 _INVISIBLE: Final = "\u200b"

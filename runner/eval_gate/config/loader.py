@@ -24,6 +24,7 @@ from eval_gate.files import file_paths
 from eval_gate.files.file_paths import find_folder_problem, find_read_problem, find_write_problem
 from eval_gate.files.reading import read_limited
 from eval_gate.model import limits
+from eval_gate.model.case import describe_impossible_passes
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.quoting import describe_name, quote_name, quote_value
@@ -160,6 +161,8 @@ def _build_config(
             one = sources.get(key, SettingSource(Secret(None), key, is_from_user=True))
             wrong = iter_path_problems(config, key, anywhere=flag_source.allows_any_path and one.is_from_user)
             problems.extend(one.build_problem(what, indexes) for indexes, what in wrong)
+        if what := describe_impossible_passes(config.limits.passes, config.limits.trials):
+            problems.append(sources["passes"].build_problem(what))
     if config is None or problems:
         raise GateError(
             "invalid-configuration",

@@ -197,5 +197,6 @@ class Policy:
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}
         words = tuple(sorted(word.value for word in self.fail_on))
-        setup = {"trials": how.trials, "reruns": how.reruns, "scores": how.scores, "base_agent": how.base_agent}
+        names = ("trials", "passes", "reruns", "scores", "base_agent")
+        setup = {name: getattr(how, name) for name in names}
         return RunPolicy(**rules | {"fail_on": words} | setup)

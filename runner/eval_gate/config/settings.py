@@ -259,6 +259,13 @@ class RunLimits:
         limits={"ge": 1, "le": 100},
         compared_as="the rules",
     )
+    passes: int | None = _define_run(
+        None,
+        "Number of a case's trials that have to pass.",
+        default_text="more than half",
+        limits={"ge": 1, "le": 100},
+        compared_as="the rules",
+    )
     max_cost_usd: float | None = _define_limit(
         None,
         "Cost in US dollars, of target and judges together, after which no further case or turn starts.",

@@ -184,6 +184,7 @@ class BaseAgentFollowUp:
             while True:
                 request = await asyncio.to_thread(policy.build_base_agent_request, self._build_result(), repeatable)
                 if not await self._runner.run_round(request, allowance):
+                    await self._workspaces.aclose()
                     return self._build_result()
         finally:
             await self._workspaces.aclose()
@@ -202,7 +203,8 @@ class BaseAgentFollowUp:
             or BaseAgentSummary(target=self._plan.base_agent.identity if self._plan.base_agent else self._run.target)
         )
         summary = replace(summary, cost_usd=add_up(one.cost_usd for one in (facts, stored) if one is not None))
-        return replace(self._run.replace_cases(cases), base_agent=summary)
+        warnings = (*self._run.warnings, *self._workspaces.notices)
+        return replace(self._run.replace_cases(cases), base_agent=summary, warnings=warnings)
 
     def _make_trial_services(self) -> TrialServices:
         return TrialServices(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import FinishedTrials, TrialRecord
 from eval_gate.engine.run_plan import RunPlan
-from eval_gate.model.case import Aggregation, EvalCase
+from eval_gate.model.case import Aggregation, EvalCase, PassRule, decide_pass
 from eval_gate.model.execution import CALLS_UNKNOWN, CaseDetails, ErrorCause, ErrorKind, Status, Trial, TurnResult
 from eval_gate.model.result import CaseFingerprints, CaseResult, CaseText, RerunStopReason
 from eval_gate.model.usage import Usage, add_up
@@ -152,11 +152,13 @@ def join_trials(
 
     Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
-    A case passes if more than half of its scored trials do; it is flaky if some of them pass and some fail. Trials
-    without a score count for neither; a case without a scored trial is an error. The details are those of the first
-    decisive trial: a failed one for a failed case, the first without a score for an error.
+    A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for; it is
+    flaky if some of them pass and some fail, but not if its rule is met. Trials without a score count for neither; a
+    case is an error if they could decide it, and if it has no other. The details are those of the first decisive
+    trial: a failed one for a failed case, the first without a score for an error.
     """
-    if len(records) == 1:
+    shortfall = None
+    if len(records) == 1 and case.pass_rule is None:
         (decisive,) = records
         scored = records if decisive.status.is_scored else []
         status, whole = decisive.status if scored else _choose_unscored_status(records), TrialTotals.from_one(decisive)
@@ -164,19 +166,22 @@ def join_trials(
     else:
         records = sorted(records, key=lambda record: record.trial)
         scored = [record for record in records if record.status.is_scored]
-        passes = sum([record.status is Status.PASSED for record in scored])
-        decided = Status.PASSED if passes * 2 > len(scored) else Status.FAILED
-        status, whole = decided if scored else _choose_unscored_status(records), TrialTotals.from_records(records)
-        decisive = next(record for record in records if record.status is status)
-        score = sum([record.score for record in scored]) / len(scored) if scored else 0.0
-        flaky = len({record.status for record in scored}) > 1
+        passes = decide_pass(case.pass_rule, [record.status is Status.PASSED for record in scored])
+        decided = Status.PASSED if passes else Status.FAILED
+        status = _choose_unscored_status(records, case.pass_rule) if passes is None else decided
+        if status is Status.NOT_RUN:
+            shortfall = f"{len(scored)} of its trials have a score, and {case.pass_rule} must pass"
+        whole = TrialTotals.from_records(records)
+        decisive = next((record for record in records if record.status is status), records[0])
+        score = sum([record.score for record in scored]) / len(scored) if status.is_scored else 0.0
+        flaky = len({record.status for record in scored}) > 1 and not (passes and case.pass_rule)
     return replace(
         case,
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
         assertions_run=decisive.assertions_run,
         assertions_skipped=decisive.assertions_skipped,
-        error=decisive.error,
+        error=shortfall or decisive.error,
         details=decisive.details,
         status=status,
         score=score,
@@ -278,8 +283,10 @@ def _require_all_parts(
     return None if any(of(one) is None for one in records if one.status.is_scored) else whole
 
 
-def _choose_unscored_status(records: Sequence[TrialRecord]) -> Status:
-    """Choose the status of a case without a score; trials are skipped in a dry run."""
+def _choose_unscored_status(records: Sequence[TrialRecord], rule: PassRule | None = None) -> Status:
+    """Choose the status of a case without a score; trials are skipped in a dry run, and may be missing for the rule."""
+    if rule is not None and all(record.status.is_scored for record in records):
+        return Status.NOT_RUN
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
 
 

@@ -209,9 +209,10 @@ def _build_case_result(plan: RunPlan, progress: RunProgress, case: EvalCase, lis
     end = progress.rerun_ends.get(key)
     counted = mark_unlisted_calls(records, lists=id(target) in lists)
     unrun = build_unrun_result(case, other, plan.case_texts.get(key), plan.setup_fingerprints.get(key))
+    unrun = replace(unrun, pass_rule=plan.get_pass_rule(case))
     if not counted:
         return unrun
-    first = progress.requested_trials.get(key, plan.limits.trials)
+    first = progress.requested_trials.get(key, plan.count_trials(case))
     result = add_preparatory_cost(join_trials(unrun, counted, first=first, end=end), preparatory)
     if base_records := progress.base_agent_trials.get(key):
         result = replace(result, base_agent_trials=build_base_agent_trials(base_records, result))

@@ -152,7 +152,7 @@ class Run:
         # from the first moment: a killed run is found and resumed by this file, and never taken for a finished one
         write_initial_result(self._output_dir, build_initial_result(plan))
         jobs = self._list_open_jobs()
-        total = len(plan.list_runnable_cases()) * plan.limits.trials
+        total = plan.count_all_trials()
         async with AsyncExitStack() as opened:
             opened.push_async_callback(self._case_workspaces.aclose)
             journal = opened.enter_context(Journal(self._folder / JOURNAL_NAME))
@@ -229,7 +229,7 @@ class Run:
                 for one in steps:
                     if not self._target_stopped.is_set() and not await self._run_affordable_job(one, lane, rerun):
                         return
-                job = self._plan_next_rerun(job.case) if job.trial >= plan.limits.trials else None
+                job = self._plan_next_rerun(job.case) if self._is_rerun(job) else None
 
         try:
             await run_jobs(self._iter_affordable(jobs), concurrency, work, self._target_stopped)
@@ -251,7 +251,7 @@ class Run:
     def _compute_wait_s(self, jobs: Sequence[TrialJob]) -> float:
         """Compute the seconds until all jobs may begin; 0 for a learned wait that does not fit the budget."""
         limits, allowance = self._plan.limits, self._allowance
-        reruns = [job.case.key for job in jobs if job.trial >= limits.trials]
+        reruns = [job.case.key for job in jobs if self._is_rerun(job)]
         wait_s = max(map(self._spacing.compute_wait_s, reruns), default=0.0)
         if wait_s and limits.rerun_interval is None and allowance is not None and not allowance.has_time(wait_s):
             # the remaining time is for executions: without a re-run, a suspect is not decided
@@ -272,7 +272,7 @@ class Run:
                 f"case {job.case.id[:MAX_NAMED_ID]} was interrupted before turn {error.turn}, because the budget of "
                 f"${self._plan.limits.max_cost_usd:g} is used up: its turns cost ${error.cost_usd:.4f}"
             )
-            if job.trial < self._plan.limits.trials:
+            if not self._is_rerun(job):
                 self._stop_for_budget()
             return False
         return True
@@ -405,7 +405,7 @@ class Run:
 
     def _can_begin(self, job: TrialJob, wait_s: float) -> bool:
         """Whether an execution may begin: a re-run, which is then counted, only if it and its wait fit the budget."""
-        if job.trial < self._plan.limits.trials or self._allowance is None:
+        if self._allowance is None or not self._is_rerun(job):
             return True
         return self._allowance.try_begin(1 + len(job.preceding_jobs), wait_s=wait_s)
 
@@ -443,7 +443,10 @@ class Run:
 
     def _get_first_rerun(self, case: EvalCase) -> int:
         """Return the number of the first execution of a case that is a re-run."""
-        return self._resumed_trials.get(case.key, self._plan.limits.trials)
+        return self._resumed_trials.get(case.key, self._plan.count_trials(case))
+
+    def _is_rerun(self, job: TrialJob) -> bool:
+        return job.trial >= self._plan.count_trials(job.case)
 
     def _collect_rerun_ends(self) -> dict[CaseKey, RerunStopReason]:
         """Collect the reasons why the re-runs of suspected cases ended."""
@@ -561,17 +564,18 @@ class Run:
         resumed_setup = plan.resumed_setup.setup if plan.resumed_setup else None
         resumed_trials = (resumed_setup.trials if resumed_setup else None) or 0
         for key, trial in sorted(trials.list_keys()):
-            if plan.limits.trials <= trial < resumed_trials:
+            if cases[key].trials is None and plan.limits.trials <= trial < resumed_trials:
                 self._resumed_trials[key] = max(self._resumed_trials.get(key, 0), trial + 1)
         self._drop_interrupted()
 
     def _drop_interrupted(self) -> None:
         """Drop executions of interrupted cases, which are repeated, and the re-runs of these cases."""
-        first, trials = self._plan.limits.trials, self._trials
+        first, trials = self._plan.count_trials, self._trials
+        counts = {case.key: first(case) for case in self._plan.list_runnable_cases()}
         for key, number in tuple(self._shared_workspaces.iter_interrupted(first, trials.find_folder)):
             trials.drop((key, number))
             for rerun in trials.list_numbers(key):
-                if rerun >= first:
+                if rerun >= counts[key]:
                     trials.drop((key, rerun))
 
     def _have_others_passed(self) -> bool:
@@ -584,11 +588,9 @@ class Run:
 
     def _list_open_jobs(self) -> list[TrialJob]:
         finished = self._trials.list_keys()
-        jobs = (
-            TrialJob(case, trial)
-            for trial in range(self._plan.limits.trials)
-            for case in self._plan.list_runnable_cases()
-        )
+        cases, count = self._plan.list_runnable_cases(), self._plan.count_trials
+        rounds = range(max(map(count, cases), default=0))
+        jobs = (TrialJob(case, trial) for trial in rounds for case in cases if trial < count(case))
         return [job for job in jobs if job.key not in finished]
 
     def _build_result(self, wall_ms: float, *, is_final: bool = False, fresh: Set[CaseKey] | None = None) -> RunResult:

@@ -15,7 +15,7 @@ from eval_gate.engine.preparation.measured_files import MeasuredFiles
 from eval_gate.engine.preparation.program_files import ProgramFiles
 from eval_gate.engine.rerun_policy import RerunPolicy
 from eval_gate.model.base import JsonValue, as_fields
-from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, PassRule, build_pass_rule
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.policy import EvaluationSetup
 from eval_gate.model.result import CaseFingerprints, CaseText, GitFacts, Shard, ShardPlan, SuiteResult
@@ -121,6 +121,19 @@ class RunPlan(FrozenStruct):
         """Whether this case is run after the others."""
         return self.rubrics_wait and is_rubric_case(case)
 
+    def count_trials(self, case: EvalCase) -> int:
+        """Return how often the case is executed before any re-run: as its eval file says, else as the setting."""
+        return case.trials or self.limits.trials
+
+    def count_all_trials(self) -> int:
+        """Count the executions of all cases before any re-run."""
+        return sum(map(self.count_trials, self.list_runnable_cases()))
+
+    def get_pass_rule(self, case: EvalCase) -> PassRule | None:
+        """Return how many trials of the case have to pass; None for more than half."""
+        one = self.limits if case.trials is None else case
+        return build_pass_rule(one.trials, one.passes)
+
     def get_target(self, case: EvalCase) -> Target:
         """Return the target of a case."""
         return self.targets.get((case.suite, case.target), self.target)
@@ -179,9 +192,7 @@ class RunPlan(FrozenStruct):
         """Compute the budget of all re-runs together, including the executions of the base agent."""
         if self.limits.rerun_budget is not None:
             return parse_rerun_budget(self.limits.rerun_budget)
-        usual = RerunBudget.compute_default(
-            len(self.list_runnable_cases()) * self.limits.trials, base_agent=self.base_agent is not None
-        )
+        usual = RerunBudget.compute_default(self.count_all_trials(), base_agent=self.base_agent is not None)
         whole = Counter(case.suite for case in self.list_runnable_cases() if case.dependent)
         least = SUITE_RERUNS * max(whole.values(), default=0)
         return replace(usual, executions=max(usual.executions or 0, least))
@@ -252,4 +263,5 @@ class ExecutionFingerprints:
         items = structs.asdict(fingerprints).items() if fingerprints else ()
         parts: JsonValue = {name: value for name, value in items if value is not None and name not in self._left_out}
         parts = parts if fingerprints else None
-        return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case)])
+        own_trials = [case.trials] if case.trials else []  # else a resumed run could not tell trials from re-runs
+        return compute_setup_fingerprint([self._run, case.fingerprint, parts, self._program_of(case), *own_trials])

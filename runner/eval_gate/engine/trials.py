@@ -161,7 +161,7 @@ class TrialRunner:
         If this program fails on a response, only its case gets an evaluation error. Raises NoResponseError, and
         BudgetUsedError if the budget of the run does not allow a further turn of a conversation.
         """
-        if self._spacing is not None and job.trial >= self._limits.trials:
+        if self._spacing is not None and self._count_reruns(job):
             await self._wait_between_reruns(job, self._spacing)
         started = time.perf_counter()
         try:
@@ -177,12 +177,16 @@ class TrialRunner:
             if self._spacing is not None:
                 self._spacing.note_end(job.case.key)
 
+    def _count_reruns(self, job: TrialJob) -> int:
+        """Return which re-run of its case it is, from 1; 0 for a trial."""
+        return max(job.trial + 1 - self._shared.plan.count_trials(job.case), 0)
+
     async def _wait_between_reruns(self, job: TrialJob, spacing: RerunSpacing) -> None:
         """Let other cases run between two executions of a case, because a short outage must not decide it."""
         if spacing.get_interval_s(job.case.key):
             await spacing.wait(job.case.key)
         # a re-run budget that ends amid all cases would decide none of them
-        elif job.trial > self._limits.trials and self._limits.rerun_budget is None:
+        elif self._count_reruns(job) > 1 and self._limits.rerun_budget is None:
             await yield_slot()
 
     async def _run_attempts(self, job: TrialJob, rule: AttemptRule) -> TrialRecord:
@@ -241,19 +245,13 @@ class TrialRunner:
             with nullcontext() if is_first else isolate_execution():
                 async with self._shared.workspaces.open_workspace(job.case, job.trial, self._target) as workspace:
                     request = build_request(job, self._shared.plan.run_id, len(earlier_attempts))
-                    rerun = max(job.trial + 1 - self._limits.trials, 0)
+                    rerun = self._count_reruns(job)
                     request = replace(request, rerun=rerun, workspace=None if workspace is None else workspace.path)
                     variables = {} if proxy is None else proxy.build_variables(execution_id)
                     request = replace(request, execution_id=execution_id, variables=variables)
-                    try:
-                        if job.case.conversation is None:
-                            record = await self._run_in_workspace(job, request, batch_response, workspace)
-                        else:
-                            record = await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
-                    except NoResponseError as error:
-                        error.record = self._add_sent_trace(error.record, request)
-                        raise
-                    return self._add_sent_trace(record, request)
+                    if job.case.conversation is not None:
+                        return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
+                    return await self._run_in_workspace(job, request, batch_response, workspace)
         except (PreparationError, EvaluatorError) as error:
             record = replace(
                 self._build_record(job, 0.0),
@@ -265,12 +263,6 @@ class TrialRunner:
             if isinstance(error, UnreachableAgentError):
                 raise NoResponseError(record) from error
             return record
-
-    def _add_sent_trace(self, trial_record: TrialRecord, request: Request) -> TrialRecord:
-        """Add the trace that the requests named, unless the agent reported one."""
-        if not self._target.sends_traceparent or trial_record.details.trace is not None:
-            return trial_record
-        return replace(trial_record, details=replace(trial_record.details, trace=request.execution_id))
 
     async def _run_in_workspace(
         self, job: TrialJob, request: Request, batch_response: Response | None, workspace: OpenHooks | None
@@ -386,7 +378,8 @@ class TrialRunner:
                 raise _build_retry_timeout(retrying.failure, timeout_ms) from error
             # the contract's words; whether the late response would have passed is unknown
             message = f"timeout: no response within {timeout_ms} ms"
-            raise TargetError(message, fault=TargetFault.LATE, hint=_TIMEOUT_HINT) from error
+            trace_id = request.execution_id if self._target.sends_traceparent else None
+            raise TargetError(message, fault=TargetFault.LATE, hint=_TIMEOUT_HINT, trace_id=trace_id) from error
 
     def _get_timeout_ms(self, case: EvalCase) -> float | None:
         """Return the timeout of the case, else that of the run unless the target has one of its own."""
@@ -493,7 +486,7 @@ def _require_contact(trial_record: TrialRecord, error: TargetError) -> TrialReco
 
 
 def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRecord:
-    details = trial_record.details
+    trace = None if error.fault is TargetFault.UNREACHABLE else clean_trace(error.trace_id)
     return replace(
         trial_record,
         error=truncate_middle(error.message, MAX_ERROR),
@@ -502,7 +495,7 @@ def _add_target_error(trial_record: TrialRecord, error: TargetError) -> TrialRec
         error_hint=error.hint and error.hint[:MAX_ERROR],
         http_status=error.status,
         timed_out=error.timed_out,
-        details=replace(details, trace=clean_trace(error.trace_id)) if error.trace_id else details,
+        details=replace(trial_record.details, trace=trace or trial_record.details.trace),
     )
 
 
@@ -546,7 +539,9 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     message = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    return TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    late = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    late.trace_id = error.trace_id
+    return late
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:

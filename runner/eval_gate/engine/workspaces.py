@@ -82,13 +82,15 @@ class SharedWorkspaces:
         """List all cases that share a folder with this one, and itself, in the order of execution."""
         return self._cases[case.suite]
 
-    def iter_interrupted(self, trials: int, find_folder: Callable[[TrialKey], str | None]) -> Iterator[TrialKey]:
+    def iter_interrupted(
+        self, count_trials: Callable[[EvalCase], int], find_folder: Callable[[TrialKey], str | None]
+    ) -> Iterator[TrialKey]:
         """Yield the executions to repeat: their suite was not finished in one folder and in this order.
 
         `find_folder` returns the folder of an execution; None if it is not finished.
         """
         for file, cases in self._cases.items():
-            for trial in range(trials):
+            for trial in range(max(map(count_trials, cases))):
                 keys = [(case.key, trial) for case in cases]
                 folders = {find_folder(key) for key in keys}
                 if len(folders) > 1 or not all(one and one.endswith(self._order[file]) for one in folders):

@@ -61,8 +61,6 @@ STATUSES: Final = parse_tables("""
 Own results: status of a line, where any other is refused with its place
   passed: passed; failed: failed; skipped: skipped; agent error: error; no verdict: -
 """)
-_OTHER_NAMES: Final = frozenset({"traceId"})
-"""Further names of known keys."""
 _VERDICTS: Final = ("passed", "pass", "success")
 """Keys for the result in other tools. They are not a status here, but must not contradict it."""
 _NEGATIVE_WORDS: Final = frozenset({"false", "no", "0", "failed", "fail"})
@@ -137,11 +135,7 @@ class ResultLine(_Part):
     tags: tuple[_Name, ...] = ()
     description: _Text = ""
     target: _Name | None = Field(default=None, description="Name of the target, if results differ in it.")
-    trace_id: _Text | None = Field(
-        default=None,
-        validation_alias=AliasChoices("trace_id", *_OTHER_NAMES),
-        description="Id or URL of its trace.",
-    )
+    trace_id: _Text | None = Field(default=None, validation_alias=AliasChoices("trace_id", "traceId"))
 
 
 def read_jsonl(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:
@@ -309,7 +303,7 @@ class MisspeltKeys:
     def iter_problems(self, part: type[BaseModel], keys: Iterable[str], place: RowPlace) -> Iterator[Problem]:
         """Yield a problem for each unknown key that resembles a known one. Raises GateError for too many keys."""
         for key in keys:
-            if key in part.model_fields or key in _OTHER_NAMES:
+            if key in part.model_fields or key == "traceId":
                 continue
             suggestion = self._suggestions.get((part, key))
             if suggestion is None:

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import Problem, format_suggestion
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import EvalMistake, Location, MistakeKind
+from eval_gate.model.case import EvalMistake, Location, MistakeKind, describe_impossible_passes
 from eval_gate.model.limits import FINDINGS, TURN_CHARACTERS
 from eval_gate.model.specs.match_all_patterns import matches_every_text
 from eval_gate.struct import FrozenStruct, Struct, field
@@ -76,6 +76,23 @@ class FileModel(BaseModel):
         validate_by_alias=True,
         defer_build=True,
     )
+
+
+class TrialKeys(FileModel):
+    """How often a case, or each case of a file, is executed, and how many of these trials have to pass."""
+
+    trials: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="Number of executions of a case; by default the file's, or else the setting trials."
+    )
+    passes: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="Number of the trials that have to pass; by default more than half of them."
+    )
+
+    def merge(self, of_file: TrialKeys) -> tuple[int | None, int | None]:
+        """Return `trials` and `passes` of a case. `passes` of its file go with the `trials` of its file alone."""
+        if self.trials is not None:
+            return self.trials, self.passes
+        return of_file.trials, of_file.passes if self.passes is None else self.passes
 
 
 def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
@@ -237,6 +254,11 @@ class DocumentReader:
         turn = finding.path[_CASE_DEPTH : 2 * _CASE_DEPTH]
         place = f"{format_field_path(turn)} in line {self.find_line(finding.path)}: " if turn[:1] == ("turns",) else ""
         return f"{place}{finding.message}"
+
+    def check_passes(self, keys: TrialKeys, path: Path, of_file: TrialKeys) -> None:
+        """Report a problem if more trials would have to pass than there are."""
+        if keys.passes and (problem := describe_impossible_passes(keys.passes, keys.merge(of_file)[0])):
+            self.problems.append(self.build_problem(problem, (*path, "passes")))
 
     def check_duplicate_ids(self, ids: Sequence[str]) -> None:
         """Report a problem for every id that an earlier case has."""

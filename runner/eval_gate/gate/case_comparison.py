@@ -133,6 +133,8 @@ def _compare_case(
     earlier = newest.tally if newest else None
     if baseline is not None and (newest is None or newest.run is None) and change not in _ERROR_CLASSES:
         earlier = count_passes(baseline)
+        if newest and earlier:
+            earlier = replace(earlier, meets_rule=newest.tally.meets_rule)
     return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
@@ -208,18 +210,17 @@ def _classify_error(evidence: CaseEvidence, current: CaseResult) -> CaseClass:
 
 def count_passes(case: CaseResult) -> PassCount | None:
     """Count the passed trials among the scored ones; None if the case was never scored."""
-    scored = [trial.status for trial in case.trials if trial.status.is_scored]
-    if not scored and case.status.is_scored:
-        scored = [case.status]
-    if not scored:
+    if not case.status.is_scored:
         return None
-    return _build_tally(sum([status is Status.PASSED for status in scored]), len(scored), case.score)
+    scored = [trial.status for trial in case.trials if trial.status.is_scored] or [case.status]
+    passes = sum([status is Status.PASSED for status in scored])
+    return _build_tally(passes, len(scored), case.score, case.passed if case.pass_rule else None)
 
 
 @lru_cache(1_000)
-def _build_tally(k: int, n: int, score: float) -> PassCount:
+def _build_tally(k: int, n: int, score: float, meets_rule: bool | None) -> PassCount:  # noqa: FBT001 (a key of the cache)
     """Build the count; cases with equal numbers share one object."""
-    return PassCount(passes=k, executions=n, score=score)
+    return PassCount(passes=k, executions=n, score=score, meets_rule=meets_rule)
 
 
 def _build_removed_case(key: CaseKey, case: CaseResult, earlier: EarlierResult | None) -> CaseChange:

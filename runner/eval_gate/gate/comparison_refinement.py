@@ -47,6 +47,7 @@ from eval_gate.gate.evidence.suite.score_drop import (
 )
 from eval_gate.gate.evidence.thresholds import EvidenceThresholds, compute_error_share
 from eval_gate.gate.must_pass import is_must_pass
+from eval_gate.gate.pass_score import find_pass_rate
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PassCount, ScoreHistory
 from eval_gate.model.evidence import NO_HISTORY, Evidence, FailurePrior, GroundKind, ScoreFinding
@@ -112,6 +113,7 @@ def build_rerun_criteria(evidence: Evidence) -> RerunCriteria:
         evidence.reruns,
         thresholds,
         trials=evidence.trials,
+        pass_rule=evidence.pass_rule,
         run_share=evidence.run_share,
     )
 
@@ -127,13 +129,15 @@ def collect_prior_evidence(
     history = HistoryEvidence(baseline, score, quarantined_in_baseline, run.rerun_wait)
     number, trials = max(count_planned_cases(run), 1), count_trials(run)
     criteria = RerunCriteria(number, history.prior, policy.false_alarm_rate, run.reruns, trials=trials)
-    thresholds = criteria.add_thresholds(history.histories).thresholds
+    rule = next(iter(multimode(case.pass_rule for _, case in run.iter_cases() if case.pass_rule)), None)
+    thresholds = replace(criteria, pass_rule=rule).add_thresholds(history.histories).thresholds
     evidence = Evidence(
         baseline_run_id=baseline.result.run_id,
         cases=number,
         false_alarm_rate=policy.false_alarm_rate,
         reruns=run.reruns,
         trials=trials,
+        pass_rule=rule,
         pass_score=score,
         prior=FailurePrior(weights=history.prior.weights, steady_share=history.prior.steady),
         required_evidence=thresholds.threshold if thresholds else None,
@@ -236,6 +240,7 @@ def _build_facts(
             classes[key],
             evidence.get(key, NO_CASE_EVIDENCE).history,
             *count_case_responses(case, pass_score),
+            rate=find_pass_rate(case, case.list_executions(), pass_score),
             has_only_timeouts=has_only_timeouts(case.list_executions()),
             must_pass=is_must_pass(case, patterns),
             rerun_end=case.rerun_stop_reason,

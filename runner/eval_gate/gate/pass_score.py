@@ -7,8 +7,11 @@ here, and comparison, rules and reports are all made of it, so that none of them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
 
+from eval_gate.model.case import decide_pass
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.struct import replace
@@ -25,11 +28,31 @@ def is_passing_trial(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     return graded and trial.status is Status.FAILED and not trial.vetoed and trial.score >= pass_score
 
 
+class PassRate(StrEnum):
+    """What a pass rule says about the executions of a case; open if those without a score could decide."""
+
+    MET = "met"
+    MISSED = "missed"
+    OPEN = "open"
+
+
+_PASS_RATES: Final = {True: PassRate.MET, False: PassRate.MISSED, None: PassRate.OPEN}
+
+
 def is_passing_case(case: CaseResult, pass_score: float) -> bool:
-    """Whether the case counts as passing: more than half of its scored executions do."""
-    scored = [trial for trial in case.list_executions() if trial.status.is_scored]
-    passed = sum(is_passing_trial(trial, pass_score, graded=case.graded) for trial in scored)
-    return case.status.is_scored and passed * 2 > len(scored)
+    """Whether the case counts as passing: more than half of its scored executions do, or as many as its rule says."""
+    return case.status.is_scored and bool(decide_case(case, case.list_executions(), pass_score))
+
+
+def decide_case(case: CaseResult, trials: Iterable[Trial], pass_score: float) -> bool | None:
+    """Decide whether the case passes with these executions; None if more of them need a score for that."""
+    scored = [trial for trial in trials if trial.status.is_scored]
+    return decide_pass(case.pass_rule, [is_passing_trial(one, pass_score, graded=case.graded) for one in scored])
+
+
+def find_pass_rate(case: CaseResult, trials: Iterable[Trial], pass_score: float) -> PassRate | None:
+    """Find out whether the case meets its pass rule with these executions; None without a rule."""
+    return None if case.pass_rule is None else _PASS_RATES[decide_case(case, trials, pass_score)]
 
 
 def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
@@ -40,7 +63,7 @@ def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     """
     if pass_score >= 1.0 or not any(case.graded for _, case in run.iter_cases()):
         return run
-    graded = {key: case for key, case in run.iter_cases() if case.graded and case.status.is_scored}
+    graded = {key: case for key, case in run.iter_cases() if case.graded and (case.status.is_scored or case.pass_rule)}
     at_pass_score = run.replace_cases({key: _apply_to_case(case, pass_score) for key, case in graded.items()})
     return recount_cases(run, at_pass_score)
 
@@ -73,7 +96,8 @@ def apply_recorded_pass_score(run: RunResult) -> RunResult:
 
 
 def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
-    passed = is_passing_case(case, pass_score)
+    if (passed := decide_case(case, case.list_executions(), pass_score)) is None:
+        return case
     trials = tuple(_apply_to_trial(trial, pass_score) for trial in case.list_executions()) if case.trials else ()
     passes = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
     return replace(
@@ -81,7 +105,7 @@ def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
         passed=passed,
         status=Status.PASSED if passed else Status.FAILED,
         trials=trials,
-        flaky=any(passes) and not all(passes) if passes else case.flaky,
+        flaky=any(passes) and not all(passes) and not (passed and case.pass_rule) if passes else case.flaky,
         error=None if passed else case.error,
         failed_turn=None if passed else case.failed_turn,
     )

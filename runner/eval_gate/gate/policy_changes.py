@@ -12,6 +12,7 @@ from typing import Final
 from eval_gate.config.score_rule import ScoreRule, parse_score_rule
 from eval_gate.config.settings import RECORDED_RULES
 from eval_gate.model.base import JsonValue
+from eval_gate.model.case import PassRule, build_pass_rule
 from eval_gate.model.policy import RunPolicy
 from eval_gate.model.setup_change import SetupChange, SetupChangeKind
 from eval_gate.struct import replace
@@ -37,6 +38,8 @@ NUMBER_RULES: Final[dict[str, _Strictness | None]] = {
     "trials": None,
 }
 """Rules that are numbers, and what makes one stricter; None where nothing does."""
+_MAJORITY: Final = 0.501
+"""The share of trials that has to pass without a rule: just more than half."""
 NAME_RULES: Final = ("waivers", "base_agent", "report_only")
 """Rules that name what may let failures pass: another one may let others pass."""
 _TYPED_RULES: Final = frozenset(RECORDED_RULES.values())
@@ -56,6 +59,7 @@ def find_policy_changes(baseline: RunPolicy, current: RunPolicy) -> tuple[SetupC
     return (
         *_compare_fail_on(baseline, current),
         *_compare_numbers(baseline, current),
+        *compare_pass_rules(*(build_pass_rule(one.trials, one.passes) for one in (baseline, current))),
         *_compare_names(baseline, current),
         *_compare_score_rules(baseline, current),
     )
@@ -109,6 +113,16 @@ def _compare_numbers(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupC
             old, new = (_OPTIONAL_RULES[name] if value is None else strictness(value) for value in (was, is_now))
             kind = SetupChangeKind.LOOSENED if new < old else SetupChangeKind.TIGHTENED
         yield _build_difference(kind, name, _format_value(was), _format_value(is_now))
+
+
+def compare_pass_rules(was: PassRule | None, is_now: PassRule | None) -> Iterator[SetupChange]:
+    """Compare how many trials of a case have to pass; without a rule, it is more than half of them."""
+    if was == is_now:
+        return
+    old, new = (_MAJORITY if rule is None else rule.passes / rule.trials for rule in (was, is_now))
+    kind = SetupChangeKind.TIGHTENED if new > old else SetupChangeKind.CHANGED
+    kind = SetupChangeKind.LOOSENED if new < old else kind
+    yield _build_difference(kind, "passes", *(str(rule or "more than half") for rule in (was, is_now)))
 
 
 def _compare_names(baseline: RunPolicy, current: RunPolicy) -> Iterator[SetupChange]:

@@ -30,6 +30,7 @@ from eval_gate.gate.evidence.new_case_runs import plan_extra_executions
 from eval_gate.gate.evidence.rerun_decision import RerunCriteria, RerunStep, Suspicion
 from eval_gate.gate.evidence.run_share import compute_rerun_wait
 from eval_gate.gate.failure_causes import find_cause, get_group_key
+from eval_gate.gate.pass_score import find_pass_rate
 from eval_gate.gate.verdict_decision import (
     GateInputs,
     build_facts_before_reruns,
@@ -243,9 +244,11 @@ class Reruns:
         """Return the facts of a suspect after these re-runs."""
         first = self._first[facts.key]
         executions = (build_executions(some, graded=first.graded) for some in (first.list_executions(), reruns))
-        counts = count_responses(*executions, self._inputs.policy.pass_score)
+        pass_score = self._inputs.policy.pass_score
+        counts = count_responses(*executions, pass_score)
         return replace(
             facts,
+            rate=find_pass_rate(first, (*first.list_executions(), *reruns), pass_score),
             first=counts.first,
             reruns=counts.reruns,
             repeated=counts.repeated,

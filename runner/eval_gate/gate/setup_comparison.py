@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from eval_gate.gate.case_matching import GateCases, has_all_cases
 from eval_gate.gate.evidence.case_history import EarlierResult
 from eval_gate.gate.must_pass import is_must_pass
-from eval_gate.gate.policy_changes import find_policy_changes
+from eval_gate.gate.policy_changes import compare_pass_rules, find_policy_changes
 from eval_gate.gate.setting_changes import ProgramComparison, SettingComparison
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, PassRule, build_pass_rule
 from eval_gate.model.execution import UNDECIDED_TYPE, Status
 from eval_gate.model.policy import EvaluationSetup, RunPolicy
 from eval_gate.model.result import WAITS_FOR_GATE, CaseFingerprints, CaseResult, RunResult
@@ -91,6 +91,9 @@ def find_setup_changes(
                 _add_default_coverage(baseline.policy, baseline), _add_default_coverage(policy, current)
             ),
             *_find_freed_cases(cases, baseline.policy, policy),
+            *_find_case_rules(
+                cases, tuple(build_pass_rule(one.trials, one.passes) for one in (baseline.policy, policy))
+            ),
         )
     touched = list(_iter_case_changes(cases, lost))
     kinds = {one.change.kind for one in touched}
@@ -127,6 +130,17 @@ def _find_freed_cases(cases: GateCases, baseline: RunPolicy, policy: RunPolicy) 
     if freed:
         names = ", ".join(freed[:MAX_NAMED_CASES])
         yield SetupChange(kind=SetupChangeKind.LOOSENED, subject="must-pass", baseline=names, count=len(freed))
+
+
+def _find_case_rules(cases: GateCases, shared: tuple[PassRule | None, ...]) -> Iterator[SetupChange]:
+    """Yield the pass rules of cases that changed in another way than the `shared` one of each run."""
+    groups: dict[SetupChange, list[ChangedCase]] = defaultdict(list)
+    for key, case, earlier in cases.iter_pairs():
+        if (sides := (earlier.pass_rule, case.pass_rule)) != shared:
+            for change in compare_pass_rules(*sides):
+                groups[change].append(build_changed_case(cases.get_earlier_key(key), key))
+    for change, changed in sorted(groups.items(), key=_rank_group)[:MAX_GROUPS]:
+        yield replace(change, count=len(changed), cases=tuple(changed[:MAX_NAMED_CASES]))
 
 
 class _CaseChange(NamedTuple):

@@ -1,5 +1,6 @@
 """Cases and suites, independent of their eval format."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -51,6 +52,39 @@ class AttemptRule(Frozen, kw_only=True):
     strategy: AttemptStrategy = AttemptStrategy.PASS_AT_K
     max_cost_usd: float | None = None
     """Cost of the attempts, as the target reports it, after which no further one follows."""
+
+
+class PassRule(Record, kw_only=True):
+    """Number of a case's first executions with a score that decide it, and how many of them have to pass."""
+
+    trials: int
+    passes: int
+
+    def __str__(self) -> str:
+        return f"{self.passes} of {self.trials}"
+
+
+def describe_impossible_passes(passes: int | None, trials: int | None) -> str | None:
+    """Describe what a number of passes needs; None if it has that."""
+    least = max(passes or 0, 2)
+    return f"needs `trials` of at least {least}" if passes is not None and (trials or 1) < least else None
+
+
+def build_pass_rule(trials: int | None, passes: int | None) -> PassRule | None:
+    """Build the rule; None if more than half of the executions have to pass."""
+    return PassRule(trials=trials, passes=passes) if trials and passes else None
+
+
+def decide_pass(rule: PassRule | None, passed: Sequence[bool]) -> bool | None:
+    """Decide whether a case passes whose executions with a score passed or not, in order; None if others could decide.
+
+    Without a rule, more than half of them have to pass.
+    """
+    if rule is None:
+        return sum(passed) * 2 > len(passed) if passed else None
+    passes = sum(passed[: rule.trials])
+    failures = len(passed[: rule.trials]) - passes
+    return True if passes >= rule.passes else False if failures > rule.trials - rule.passes else None
 
 
 class CaseKey(NamedTuple):
@@ -241,6 +275,10 @@ class EvalCase(Frozen, kw_only=True):
     """Score from which the case passes, if its eval file sets one. The pass score of the policy then does not apply."""
     attempt_rule: AttemptRule | None = None
     """Attempts of each execution; None for one."""
+    trials: int | None = None
+    """Number of executions, if the eval file sets one. Otherwise, that of the run applies, with its `passes`."""
+    passes: int | None = None
+    """Number of the `trials` that have to pass; None for more than half of those with a score."""
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
     draft: bool = False

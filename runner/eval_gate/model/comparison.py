@@ -73,11 +73,13 @@ class PassCount(Record, kw_only=True):
     passes: int
     executions: int
     score: float
+    meets_rule: bool | None = None
+    """Whether the case passed by its pass rule; None without one, or if it does not decide."""
 
     @property
     def passed(self) -> bool:
-        """Whether the case passed: more than half of its scored executions did."""
-        return self.passes * 2 > self.executions
+        """Whether the case passed: by its rule, else if more than half of its scored executions did."""
+        return self.passes * 2 > self.executions if self.meets_rule is None else self.meets_rule
 
 
 class ScoreHistory(Record, kw_only=True):

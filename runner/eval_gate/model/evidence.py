@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from eval_gate.model.base import Record
-from eval_gate.model.case import CaseName
+from eval_gate.model.case import CaseName, PassRule
 from eval_gate.model.waiver import WaiverKind
 
 
@@ -415,6 +415,8 @@ class Evidence(Record, kw_only=True):
     reruns: Annotated[int, Meta(ge=0)]
     trials: Annotated[int, Meta(ge=1)] = 1
     """Executions of each case before any re-run."""
+    pass_rule: PassRule | None = None
+    """The most frequent pass rule of the cases; None if none has one."""
     pass_score: Annotated[float, Meta(gt=0, le=1)]
     prior: FailurePrior
     required_evidence: float | None = None

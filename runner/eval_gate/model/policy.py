@@ -76,6 +76,8 @@ class RunPolicy(Record, kw_only=True):
     max_cost_increase: float | None = None
     max_token_increase: float | None = None
     trials: int | None = None
+    passes: int | None = None
+    """Trials of each case that have to pass; None for more than half."""
     scores: tuple[str, ...] = ()
     """Rules for scorers of another tool, such as `policy>=0.7`."""
     base_agent: str | None = None
@@ -89,7 +91,7 @@ class RunPolicy(Record, kw_only=True):
 
     def as_settings(self) -> dict[str, JsonValue]:
         """Return the rules that are set as configuration keys, so that they can be applied again."""
-        run_fields = {"failOnDefault", "trials", "scores", "baseAgent", "waivers", "typedSettings"}
+        run_fields = {"failOnDefault", "trials", "passes", "scores", "baseAgent", "waivers", "typedSettings"}
         settings: dict[str, JsonValue] = {
             name: value for name, value in as_json(self).items() if value is not None and name not in run_fields
         }
@@ -100,6 +102,7 @@ class EvaluationSetup(Record, kw_only=True):
     """Evaluation setup that applies to every case. The setup of one case is in its `fingerprints`."""
 
     trials: int | None = None
+    passes: int | None = None
     reruns: int | None = None
     """Configured maximum of re-runs, although cases are not re-run without a baseline."""
     scores: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from msgspec import Meta, field
 from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.calibration import RunJudges
-from eval_gate.model.case import CaseKey, EvalMistake, Location, Tier
+from eval_gate.model.case import CaseKey, EvalMistake, Location, PassRule, Tier
 from eval_gate.model.comparison import Comparison, Outcome, Verdict
 from eval_gate.model.evidence import PermittedRegression
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, ErrorCause, ErrorKind, EvaluatorResult, Status, Trial
@@ -150,6 +150,8 @@ class CaseResult(Record, kw_only=True):
     failed_turn: Annotated[int, Meta(ge=1)] | None = None
     """First turn that failed or had an error in the decisive execution of a conversation; None if none did."""
     trials: tuple[Trial, ...] = ()
+    pass_rule: PassRule | None = None
+    """How many of the trials have to pass; None for more than half of all executions with a score."""
     dependent: bool = False
     """The case depends on files of earlier cases in its suite, and is re-run only after them."""
     preparatory_executions: Annotated[int, Meta(ge=0)] = 0

@@ -51,10 +51,7 @@ class TextMasking:
 
 
 def map_details(details: CaseDetails, change: TextChange) -> CaseDetails:
-    """Apply `change` to every text of a response, its conversation, its turns and its tool calls.
-
-    A trace that it alters has no link.
-    """
+    """Apply `change` to every text of a response, its conversation, turns, calls and trace, which then has no link."""
     trace = details.trace and change(details.trace)
     return replace(
         details,

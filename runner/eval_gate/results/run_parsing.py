@@ -17,7 +17,7 @@ from msgspec import MsgspecError, Raw, ValidationError, convert, structs
 from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue, decode_json
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, decide_pass
 from eval_gate.model.execution import Status
 from eval_gate.model.result import SCHEMA_VERSION, CaseResult, RunResult, SuiteResult, Summary, ToolIdentity
 from eval_gate.model.run_totals import summarize_cases
@@ -196,7 +196,7 @@ def _find_case_error(case: CaseResult) -> str | None:
     if not trials or not case.status.is_scored:
         return None
     passes = [trial.status is Status.PASSED for trial in trials if trial.status.is_scored]
-    if (sum(passes) * 2 > len(passes)) is not (case.status is Status.PASSED) or not passes:
+    if decide_pass(case.pass_rule, passes) is not (case.status is Status.PASSED):
         return f"is {case.status.value}, but {sum(passes)} of its {len(passes)} executions with a score passed"
     return None
 

@@ -17,7 +17,7 @@ from eval_gate.engine.retention import add_turn_results, build_details, describe
 from eval_gate.external_results.result_rows import ResultRow, build_evaluator_results
 from eval_gate.external_results.score_rules import ScoreRules
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, build_pass_rule
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status, TurnResult
 from eval_gate.model.limits import STORED_CHECK, STORED_CHECKS, STORED_PROMPT
@@ -44,14 +44,14 @@ def build_case_result(
     rows: Sequence[ResultRow],
     more: Sequence[ResultRow],
     end: RerunStopReason | None,
-    rules: Sequence[ScoreRule],
+    config: RunConfig,
     *,
     max_reruns: int,
 ) -> CaseResult:
     """Build the result of a case from its rows.
 
-    `rows` are its executions, `more` its re-runs, and `rules` the rules for scores. Of the re-runs in the
-    file itself, at most `max_reruns` count, as many as the gate would make.
+    `rows` are its executions, `more` its re-runs, and `config` has the rules for scores and trials. Of the re-runs in
+    the file itself, at most `max_reruns` count, as many as the gate would make.
     """
     firsts = every = rows
     if len(rows) + len(more) > 1:
@@ -70,7 +70,8 @@ def build_case_result(
         status=Status.NOT_RUN,
         target=first.target,
         text=_build_case_texts(first),
-        fingerprints=_build_fingerprints(first, content, _digest_pass_rules(every, rules)),
+        fingerprints=_build_fingerprints(first, content, _digest_pass_rules(every, config.results.scores)),
+        pass_rule=build_pass_rule(config.limits.trials, config.limits.passes),
     )
     executions = [build_execution(row, number) for number, row in enumerate(every)]
     return join_trials(unrun, executions, first=len(firsts), end=end)

@@ -69,9 +69,9 @@ def read_external_results(config: RunConfig, paths: Sequence[str], context: RunC
 
 async def build_external_run(session: Session, results: ExternalResults) -> RunResult:
     """Build the run of these external results as they are, without re-runs."""
-    rules, max_reruns = session.config.results.scores, session.max_reruns
-    rows = await redact_rows(session.config, results.cases)
-    cases = {key: build_case_result(one, (), None, rules, max_reruns=max_reruns) for key, one in rows.items()}
+    config, max_reruns = session.config, session.max_reruns
+    rows = await redact_rows(config, results.cases)
+    cases = {key: build_case_result(one, (), None, config, max_reruns=max_reruns) for key, one in rows.items()}
     return _build_run(session, results, cases)
 
 
@@ -81,15 +81,14 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
     The rows are removed from `results` if nothing is re-run: the rows of many cases are as large as the run.
     Raises GateError.
     """
-    config = session.config
-    rules, max_reruns = config.results.scores, session.max_reruns
+    config, max_reruns = session.config, session.max_reruns
     named_by = ", ".join(dict.fromkeys(row.named_by for row in results.rows))
     unstable = results.describe_unstable_names(_find_baseline_keys(session))
     notes = (*results.notes, *([unstable] if unstable else []), *_describe_unused_base_agent(config))
     results = replace(results, cases=await redact_rows(config, results.cases), notes=notes)
     again_by, base_by = config.results.rerun_command, config.base_agent.command
     rows_of = results.cases.items() if again_by or base_by else results.drain_cases()
-    cases = {key: build_case_result(rows, (), None, rules, max_reruns=max_reruns) for key, rows in rows_of}
+    cases = {key: build_case_result(rows, (), None, config, max_reruns=max_reruns) for key, rows in rows_of}
     run = _build_run(session, results, cases)
     reruns = build_reruns(session)
     check_coverage(run, session)
@@ -109,7 +108,7 @@ async def make_external_run(session: Session, results: ExternalResults) -> Exter
             return _mark_rerun_impossible(run, impossible) if impossible else run
         rows, ends = await redact_rows(config, tool_reruns.rows), tool_reruns.ends
         for key in doubtful:
-            case = build_case_result(results.cases[key], rows.get(key, ()), ends[key], rules, max_reruns=max_reruns)
+            case = build_case_result(results.cases[key], rows.get(key, ()), ends[key], config, max_reruns=max_reruns)
             cases[key] = count_reruns_as_new(case) if key in reruns.new_cases else case
         result = _build_run(session, replace(results, notes=(*results.notes, *tool_reruns.notes)), cases)
         return mark_missing_cases(_check_overlap(result, session, unstable), session)
@@ -200,10 +199,12 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
     )
     whole = suites[0].summary if len(suites) == 1 else summarize_cases([case for one in suites for case in one.cases])
     name = results.format.value
+    unfinished = [case for case in cases_by_key.values() if case.status is Status.NOT_RUN]
     run = RunResult(
         run_id=run_id,
         timestamp=timestamp,
-        complete=True,
+        complete=not unfinished,
+        stop_reason=f"{unfinished[0].id[:100]}: {unfinished[0].error}" if unfinished else None,
         tool=ToolIdentity(version=__version__),
         target=TargetIdentity(name=name, provider=name, identity=results.tool),
         git=session.context.git,
@@ -213,6 +214,7 @@ def _build_run(session: Session, results: ExternalResults, cases_by_key: Mapping
         planned_cases=whole.total_cases - whole.skipped,
         reruns=session.max_reruns,
         setup=EvaluationSetup(
+            passes=session.config.limits.passes,
             reruns=session.config.policy.max_reruns,
             scores=tuple(map(str, session.config.results.scores)),
             base_agent=session.config.base_agent.command_name,

@@ -173,7 +173,8 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
     took = first[0].duration_ms if first and first[0].status.is_scored and not case.details.replayed else 0.0
     cost = (measure_execution(case).cost_usd or 0.0) if not case.details.replayed else 0.0
     values = (
-        float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
+        # as a case counts: by its rule, or it passes when more than half of its executions do
+        float(failing >= 0.5 if case.pass_rule is None else not case.passed),
         _compute_failing_share(first, pass_score, graded=case.graded),
         fmean(scores) if scores else None,
         math.log(took) if took > 0 else None,

@@ -12,7 +12,6 @@ from urllib.parse import quote, urlsplit
 
 from eval_gate.model.limits import TRACE_ADDRESS, TRACE_ID
 from eval_gate.text.mask import MASK
-from eval_gate.text.quoting import quote_value
 from eval_gate.text.urls import find_url_problem
 
 _PLACEHOLDER: Final = "{{traceId}}"
@@ -31,9 +30,7 @@ def parse_trace_template(text: str) -> str:
     match = _ADDRESS.fullmatch(text)
     if match is None or (match[2].count(_PLACEHOLDER), text.count("{{")) != (1, 1) or len(text) > TRACE_ADDRESS:
         example = f"https://traces.example/{_PLACEHOLDER}"
-        raise ValueError(
-            f"{quote_value(text)} must be like {example}: {_PLACEHOLDER} once, behind the host, and no user"
-        )
+        raise ValueError(f"must be like {example}: {_PLACEHOLDER} once, behind the host, and no user")
     prefix, _, suffix = match[2].partition(_PLACEHOLDER)
     return f"{match[1]}{quote(prefix, safe=_SAFE)}{_PLACEHOLDER}{quote(suffix, safe=_SAFE)}"
 

@@ -131,3 +131,23 @@ def test_prepare__hook_of_a_shared_workspace_that_fails__fails_each_case_and_run
     first, second = asyncio.run(run())
     assert first.startswith("the before_all hook exited with code 4: ")
     assert first == second
+
+
+def test_agent__case_without_hooks_beside_one_with_them__is_no_reason_not_to_clean_up(tmp_path) -> None:
+    def write_line(word: str) -> tuple[WorkspaceHook, ...]:
+        return (WorkspaceHook(command=("sh", "-c", f"echo {word} >> log"), cwd=str(tmp_path)),)
+
+    common = WorkspaceHooks(before_all=write_line("begin"), after_all=write_line("end"))
+    own = make_case("a", agent_hooks=replace(common, after_each=write_line("{{test_id}}")))
+    target = ScriptedTarget()
+    tmp_path.chmod(0o777)
+
+    async def run() -> None:
+        workspaces = CaseWorkspaces(HookRunner({"PATH": "/usr/bin:/bin"}))
+        async with workspaces.open_workspace(own, 0, target):
+            async with workspaces.open_workspace(make_case("b", agent_hooks=common), 0, target):
+                pass
+        await workspaces.aclose()
+
+    asyncio.run(run())
+    assert (tmp_path / "log").read_text().split() == ["begin", "a", "end"]

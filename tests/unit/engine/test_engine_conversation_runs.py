@@ -12,7 +12,16 @@ from eval_gate.engine.judge_targets import Judges
 from eval_gate.engine.run import Run
 from eval_gate.engine.simulated_user import UserMove
 from eval_gate.evaluators.base import EvaluatorError, JudgeReply
-from eval_gate.model.case import Aggregation, AttemptRule, CaseBrief, CaseTurn, SimulatedUser, TurnAggregation
+from eval_gate.model.case import (
+    Aggregation,
+    AttemptRule,
+    CaseBrief,
+    CaseTurn,
+    SimulatedUser,
+    TurnAggregation,
+    WorkspaceHook,
+    WorkspaceHooks,
+)
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import ErrorCause, ErrorKind, Status
 from eval_gate.model.result import CaseFingerprints, CaseResult, RunResult
@@ -360,9 +369,9 @@ def test_run__late_turn__is_counted_as_one_execution(tmp_path) -> None:
     assert (case.error, case.attempts) == ("turn 2: timeout", 2)
 
 
-def run_base_agent(folder, base_agent, usd: float | None = None):
+def run_base_agent(folder, base_agent, usd: float | None = None, talk=None):
     """The base agent's part of a run of one conversation that failed, over two rounds at most."""
-    plan = make_plan(make_suite(make_talk()), limits=RunLimits(max_cost_usd=usd), base_agent=base_agent)
+    plan = make_plan(make_suite(talk or make_talk()), limits=RunLimits(max_cost_usd=usd), base_agent=base_agent)
     stored = execute(Scripted("ok", "no"), folder, make_talk())
     stored = replace(stored, run_id="22222222-2222-4333-8444-555555555555")
 
@@ -412,3 +421,11 @@ def test_base_agent_follow_up__budget_used_between_turns__ends_with_its_cost_and
 def test_base_agent_follow_up__other_words_in_an_earlier_turn__are_another_response(tmp_path) -> None:
     ((_, case),) = run_base_agent(tmp_path, Scripted("ok, well", "no")).iter_cases()
     assert [one.same_as_current for one in case.base_agent_trials] == [False, False]
+
+
+def test_base_agent_follow_up__hook_after_the_suite_that_fails__is_a_warning_of_the_result(tmp_path) -> None:
+    hook = WorkspaceHook(command=("sh", "-c", "exit 3"), cwd=str(tmp_path), place="`after` of the suite")
+    result = run_base_agent(
+        tmp_path, Scripted("ok", "no"), talk=make_talk(agent_hooks=WorkspaceHooks(after_all=(hook,)))
+    )
+    assert result.warnings[-1] == f"{EVAL_FILE}: the hook `after` of the suite exited with code 3"

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from eval_gate.config.settings import ResultsFormat
+from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.external_results.format_detection import open_results
 from eval_gate.external_results.loader import ExternalResults, load_external_results
@@ -50,7 +50,7 @@ def test_reader__failing_execution_in_a_file__fails_its_case_or_makes_it_flaky(t
         for row in known.load_reader()(readable, copy.name, FileFacts()):
             if row.status in {Status.FAILED, Status.ERROR}:
                 failing.add(row.id)
-    built = [build_case_result(rows, (), None, (), max_reruns=6) for rows in load(copy).cases.values()]
+    built = [build_case_result(rows, (), None, RunConfig(), max_reruns=6) for rows in load(copy).cases.values()]
     assert {case.id for case in built if not case.passed or case.flaky} >= failing
 
 

@@ -12,7 +12,6 @@ from eval_gate.external_results.loader import load_external_results
 from eval_gate.external_results.score_rules import ScoreRules
 
 FILES = Path(__file__).parent / "files"
-LINE = {"id": "a", "status": "failed"}
 
 
 def read_traces(file: Path) -> list[str | None]:
@@ -20,14 +19,14 @@ def read_traces(file: Path) -> list[str | None]:
     return [row.trace for row in results.rows]
 
 
-@pytest.mark.parametrize(
-    ("name", "first"),
-    [
-        ("braintrust-spans.json", "d060e920d0d1225ea9dc0c9b5a8182ea"),
-        ("inspect-log.json", "Fewow26CVDihk2HZ8xHnKW"),
-        ("inspect-log.eval", "cCRB8RiFctBo8ptiMMTV84"),
-    ],
-)
+FIRST = {
+    "braintrust-spans.json": "d060e920d0d1225ea9dc0c9b5a8182ea",
+    "inspect-log.json": "Fewow26CVDihk2HZ8xHnKW",
+    "inspect-log.eval": "cCRB8RiFctBo8ptiMMTV84",
+}
+
+
+@pytest.mark.parametrize(("name", "first"), FIRST.items())
 def test_read__file_of_a_tool_with_traces__each_case_has_its_own(name, first) -> None:
     traces = read_traces(FILES / name)
     assert first in traces
@@ -55,7 +54,7 @@ def test_read_promptfoo__trace_of_the_provider__is_that_of_the_case(tmp_path) ->
 
 
 @pytest.mark.parametrize("key", ["trace_id", "traceId"])
-def test_read_jsonl__either_spelling__is_read_and_a_misspelt_one_is_named(tmp_path, key) -> None:
-    (tmp_path / "r.jsonl").write_text(json.dumps(LINE | {key: "t0"}))
+def test_read_jsonl__either_spelling__is_read(tmp_path, key) -> None:
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "a", "status": "failed", key: "t0"}))
     (tmp_path / "r.csv").write_text(f"id,status,{key}\na,failed,t0\n")
     assert [read_traces(tmp_path / name) for name in ("r.jsonl", "r.csv")] == [["t0"], ["t0"]]

@@ -62,6 +62,23 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     assert found.subject == back.subject == next(iter(rules)).replace("_", "-")
 
 
+@pytest.mark.parametrize(
+    ("was", "is_now", "kind"),
+    [
+        ((10, 8), (10, 7), LOOSER),
+        ((10, 8), (20, 8), LOOSER),
+        ((10, 8), (5, 4), SetupChangeKind.CHANGED),
+        ((10, None), (10, 5), LOOSER),
+        ((10, 6), (10, None), LOOSER),
+        ((10, None), (10, 6), STRICTER),
+    ],
+)
+def test_changed_rules__passes__are_looser_the_smaller_their_share_of_the_trials(was, is_now, kind) -> None:
+    changes = find_policy_changes(*(_with(trials=trials, passes=passes) for trials, passes in (was, is_now)))
+    (found,) = (one for one in changes if one.subject == "passes")
+    assert found.kind is kind
+
+
 @pytest.mark.parametrize(("was", "is_now", "kind"), [(0, 5, LOOSER), (5, 3, STRICTER), (5, 0, STRICTER)])
 def test_changed_rules__limit_of_errors__is_looser_the_higher_it_is(was, is_now, kind) -> None:
     (found,) = find_policy_changes(_with(max_errors=was), _with(max_errors=is_now))
@@ -115,7 +132,7 @@ def test_changed_rules__typed_at_a_terminal__are_no_change_of_rules_but_in_ci(th
 
 
 def test_changed_rules__each_rule_of_a_policy__is_compared() -> None:
-    told = {"fail_on", "fail_on_default", "typed_settings", "must_pass", "scores"}
+    told = {"fail_on", "fail_on_default", "typed_settings", "must_pass", "scores", "passes"}
     assert {*RunPolicy.__struct_fields__} == told | {*NUMBER_RULES, *NAME_RULES}
 
 

@@ -15,25 +15,19 @@ from eval_gate.text.trace_addresses import build_trace_url, clean_trace, parse_t
 TEMPLATE = "https://traces.example/p/{{traceId}}/spans"
 
 
+LONG = "https://traces.example/".ljust(2000, "x")
+
+
+@pytest.mark.parametrize("text", ["4bf9", "a" * 200, "https://traces.example/x", LONG])
+def test_clean_trace__id_or_web_address__is_stored(text) -> None:
+    assert clean_trace(f" {text} ") == text
+
+
 @pytest.mark.parametrize(
-    ("text", "stored"),
-    [
-        (" 4bf9 ", "4bf9"),
-        ("a" * 200, "a" * 200),
-        ("a" * 201, None),
-        ("two words", None),
-        ("", None),
-        ("0" * 32, None),
-        ("é", None),
-        ("https://traces.example/x", "https://traces.example/x"),
-        ("https://traces.example/" + "x" * 1977, "https://traces.example/" + "x" * 1977),
-        ("https://traces.example/" + "x" * 1978, None),
-        ("https://me:pw@traces.example/x", None),
-        ("javascript://traces.example/%0aalert(1)", None),
-    ],
+    "text", ["", "two words", "é", "0" * 32, "a" * 201, f"{LONG}x", "https://me:pw@x.example/", "javascript://x/%0ay"]
 )
-def test_clean_trace__what_is_reported__is_stored_if_it_is_an_id_or_a_web_address(text, stored) -> None:
-    assert clean_trace(text) == stored
+def test_clean_trace__anything_else__is_left_out(text) -> None:
+    assert clean_trace(text) is None
 
 
 @pytest.mark.parametrize(
@@ -63,18 +57,13 @@ def test_build_trace_url__any_text__is_within_what_a_result_may_hold(text, start
     assert url is None or re.fullmatch(r"https://traces\.example[^\s()<>\[\]'\"`|\\]*", url, re.IGNORECASE)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "https://traces.example/",
-        "https://{{traceId}}.example/",
-        "https://traces.example/{{traceId}}/{{traceId}}",
-        "https://traces.example/{{runId}}/{{traceId}}",
-        "https://me@traces.example/{{traceId}}",
-        "traces.example/{{traceId}}",
-        "javascript:alert({{traceId}})",
-    ],
-)
+REFUSED = """
+https://traces.example/ https://{{traceId}}.example/ https://traces.example/{{traceId}}/{{traceId}}
+https://traces.example/{{runId}}/{{traceId}} https://me@traces.example/{{traceId}} traces.example/{{traceId}}
+"""
+
+
+@pytest.mark.parametrize("text", REFUSED.split())
 def test_parse_trace_template__no_address_with_one_id__is_refused(text) -> None:
     with pytest.raises(ValueError, match=r"\{\{traceId\}\}|http"):
         parse_trace_template(text)

@@ -70,7 +70,11 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     log.record(f"policy of {which}: {name or 'the defaults, because it has no configuration file'}")
     results = replace(config.results, scores=base.results.scores)
     base_agent = choose_base_agent(step, replace(config, base_agent=base.base_agent), variables, log)
-    ruled = replace(config, policy=base.policy, results=results, base_agent=base_agent, trace_url=base.trace_url)
+    limits = config.limits
+    if limits.passes or base.limits.passes:  # the number of passes says little without that of the trials
+        limits = replace(limits, trials=base.limits.trials, passes=base.limits.passes)
+    ruled = replace(config, policy=base.policy, limits=limits, results=results, base_agent=base_agent)
+    ruled = replace(ruled, trace_url=base.trace_url)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
     return TrustedConfig(ruled, unused)
@@ -81,7 +85,8 @@ def _compare_rules(base: RunConfig, own: RunConfig) -> tuple[SetupChange, ...]:
         config.policy.build_run_policy(
             EvaluationSetup(
                 reruns=config.policy.max_reruns,
-                trials=own.limits.trials,
+                trials=(config if config.limits.passes else own).limits.trials,
+                passes=config.limits.passes,
                 scores=tuple(map(str, config.results.scores)),
                 base_agent=config.base_agent.display_name or config.base_agent.command_name,
             )

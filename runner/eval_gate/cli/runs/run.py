@@ -11,7 +11,7 @@ from eval_gate.config.settings import EXTERNAL_RESULT_KEYS, SETTINGS
 USED = tuple(key for key in SETTINGS if key not in EXTERNAL_RESULT_KEYS)
 """The configuration keys that apply to a run."""
 COMMON = (
-    *("config", "cases", "tags", "failing", "trials"),
+    *("config", "cases", "tags", "failing", "trials", "passes"),
     *("agentEndpoint", "agentFunction", "agentProtocol", "target", "targets", "model", "judge", "concurrency"),
     *("baseline", "failOn", "reruns", "minPassRate"),
     *("timeoutMs", "maxCostUsd"),

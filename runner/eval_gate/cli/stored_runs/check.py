@@ -24,6 +24,8 @@ _USED = (
         "passEnv",
         "keepResponses",
         "rerunBudget",
+        "trials",
+        "passes",
     }
 )
 USED = tuple(key for key in SETTINGS if key in _USED)

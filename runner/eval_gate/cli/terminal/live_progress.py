@@ -54,7 +54,7 @@ class LiveProgress:
         from rich.table import Column
 
         print_progress(format_opening_line(plan, total, completed))
-        self._counts = TrialCounts(total, completed, plan.limits.trials)
+        self._counts = TrialCounts(total, completed, plan)
         wide = get_width(sys.stderr)
         bar = [] if is_ascii_only(sys.stderr) else [BarColumn(bar_width=min(32, wide // 5))]
         self._bar = Progress(

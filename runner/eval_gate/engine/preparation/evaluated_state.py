@@ -39,7 +39,7 @@ _GRADER_PARTS: Final = frozenset(
 )
 _TARGET_PARTS: Final = frozenset({"target"})
 _EVAL_PARTS: Final = frozenset(CaseFingerprints.__struct_fields__) - _GRADER_PARTS - _TARGET_PARTS
-_COUNTED_KEYS: Final = frozenset({"keepResponses", "trials", "reruns"})
+_COUNTED_KEYS: Final = frozenset({"keepResponses", "trials", "passes", "reruns"})
 """Settings that count although their group does not."""
 _LEFT_OUT_KEYS: Final = frozenset({"reuse", "measures"}) | POLICY_KEYS
 """Settings that do not count: the verdict is decided anew, and `measures` is a part of its own."""

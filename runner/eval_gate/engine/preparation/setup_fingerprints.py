@@ -222,6 +222,7 @@ def build_evaluation_setup(
     is_url = path is not None and path.lower().startswith(("http://", "https://"))
     return EvaluationSetup(
         trials=config.limits.trials,
+        passes=config.limits.passes,
         reruns=config.policy.max_reruns,
         snapshot=to_public_url(path) if path and is_url else path or line,
         snapshot_is_file=path is not None and not is_url,

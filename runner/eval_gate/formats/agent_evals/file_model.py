@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import BeforeValidator, Field, JsonValue
 from pydantic.json_schema import SkipJsonSchema
 
-from eval_gate.formats.document_reader import CaseId, FileModel, Text
+from eval_gate.formats.document_reader import CaseId, FileModel, Text, TrialKeys
 from eval_gate.model.agent import MAX_TURNS, SUITE_MODEL, FileTool
 from eval_gate.model.limits import CASES
 
@@ -96,7 +96,7 @@ def _refuse_turns(_: JsonValue) -> JsonValue:
     raise ValueError("`turns` are not read: each case is a conversation of its own in Agent Evals")
 
 
-class AgentEvalsCase(FileModel):
+class AgentEvalsCase(TrialKeys):
     """One prompt with its assertions."""
 
     id: CaseId
@@ -122,7 +122,7 @@ class AgentEvalsAgent(FileModel):
     max_turns: Annotated[int, Field(gt=0)] = MAX_TURNS
 
 
-class AgentEvalsDefaults(FileModel):
+class AgentEvalsDefaults(TrialKeys):
     """Defaults of the cases."""
 
     timeout: Milliseconds | None = None

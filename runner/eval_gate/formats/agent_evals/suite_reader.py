@@ -53,6 +53,7 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     )
     ids = [case.id for case in suite.cases]
     reader.check_duplicate_ids(ids)
+    _check_trials(suite, reader)
     findings = Findings()
     _lint_suite(suite, findings, reading)
     if suite.agent.model != SUITE_MODEL:
@@ -75,6 +76,16 @@ def read_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         cases=tuple(_build_case(suite, index, agent, reader, findings) for index in range(len(suite.cases))),
         warnings=tuple(warnings),
     )
+
+
+def _check_trials(suite: file_model.AgentEvalsSuite, reader: DocumentReader) -> None:
+    """Report impossible numbers of passes, and trials of single cases where all share the files of the agent."""
+    reader.check_passes(suite.defaults, ("defaults",), suite.defaults)
+    for index, case in enumerate(suite.cases):
+        reader.check_passes(case, ("cases", index), suite.defaults)
+        if case.trials is not None and not _WRITING_TOOLS.isdisjoint(suite.agent.tools):
+            message = "set it in `defaults`: all cases of an agent that changes files run together, equally often"
+            reader.problems.append(reader.build_problem(message, ("cases", index, "trials")))
 
 
 def _check_model(model: str, reading: ReadOptions, reader: DocumentReader, findings: Findings) -> None:
@@ -110,6 +121,7 @@ def _build_case(
     suite: file_model.AgentEvalsSuite, index: int, agent: SuiteAgent, reader: DocumentReader, findings: Findings
 ) -> EvalCase:
     case, mistakes = suite.cases[index], reader.build_mistakes(findings, index)
+    trials, passes = case.merge(suite.defaults)
     timeout_ms = case.timeout or suite.defaults.timeout or DEFAULT_TIMEOUT_MS
     return EvalCase(
         id=case.id,
@@ -132,6 +144,8 @@ def _build_case(
         prompt_fingerprint=compute_digest(case.prompt),
         expectation_fingerprint=compute_digest(_dump_assertions(case)),
         warnings=reader.build_warnings(findings, index),
+        trials=trials,
+        passes=passes,
     )
 
 

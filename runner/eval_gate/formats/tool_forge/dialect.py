@@ -178,9 +178,11 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
     tier = _find_tier(envelope, reader, source.file)
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
+    reader.check_passes(envelope, (), envelope)
     warned = Findings()
     expected = _collect_expectations(envelope.cases, raw_cases)
     for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True)):
+        reader.check_passes(case, ("cases", index), envelope)
         lint.lint_case(case, ("cases", index), tier or Tier.GOLDEN, warned, is_unchecked=one.checks_nothing)
     lint.lint_keys(envelope, warned)
     warnings = reader.collect_warnings(warned, ids, strict=reading.strict)
@@ -196,13 +198,16 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         metadata=_build_metadata(envelope),
         file_hash=source.file_hash,
         cases=tuple(
-            _build_case(
-                case,
-                one,
-                replace(suite_hooks, **_read_hooks(case, "each", folder)),
-                Location(file=source.file, line=reader.find_line(("cases", index))),
-                reader.build_warnings(warned, index),
-                reader.build_mistakes(warned, index),
+            replace(
+                _build_case(
+                    case,
+                    one,
+                    Location(file=source.file, line=reader.find_line(("cases", index))),
+                    reader.build_warnings(warned, index),
+                    reader.build_mistakes(warned, index),
+                    envelope,
+                ),
+                agent_hooks=replace(suite_hooks, **_read_hooks(case, "each", folder)),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -268,12 +273,13 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 def _build_case(
     case: ToolForgeCase,
     expected: CaseExpectation,
-    hooks: WorkspaceHooks,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
+    envelope: Envelope,
 ) -> EvalCase:
     max_turns = case.max_turns or 5
+    trials, passes = case.merge(envelope)
     conversation = _build_conversation(case, expected)
     user = conversation.user if conversation is not None else None
     prompt: JsonValue = (
@@ -291,7 +297,6 @@ def _build_case(
         tags=tuple(case.tags or ()),
         draft=case.draft,
         stubs=case.stubs,
-        agent_hooks=hooks,
         max_turns=max_turns,
         skip_reason=find_skip_reason(mistakes),
         location=location,
@@ -300,6 +305,8 @@ def _build_case(
         prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
+        trials=trials,
+        passes=passes,
     )
 
 

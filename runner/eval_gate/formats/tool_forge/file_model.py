@@ -23,7 +23,15 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from eval_gate.errors import format_suggestion
-from eval_gate.formats.document_reader import CaseId, FileModel, MessageText, NumberText, Text, list_unknown_keys
+from eval_gate.formats.document_reader import (
+    CaseId,
+    FileModel,
+    MessageText,
+    NumberText,
+    Text,
+    TrialKeys,
+    list_unknown_keys,
+)
 from eval_gate.model.case import SimulatedUser, WorkspaceHook
 from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURNS, USER_MESSAGES
 from eval_gate.model.specs.evaluator import ValueOperator
@@ -245,7 +253,7 @@ def _require_key(key: str, schema: dict[str, JsonValue]) -> JsonValue:
     return {"required": [key], "properties": {key: schema}}
 
 
-class ToolForgeCase(FileModel):
+class ToolForgeCase(TrialKeys):
     """A case of any tier."""
 
     ignored_keys = _FOR_PEOPLE | {"requiresPreamble"}
@@ -341,7 +349,7 @@ class ToolForgeMetadata(FileModel):
     registry_size: Annotated[int, Field(ge=0)] | None = None
 
 
-class Envelope(FileModel):
+class Envelope(TrialKeys):
     """An eval file with metadata. A plain list of cases is the same with `metadata: null`."""
 
     metadata: ToolForgeMetadata | None = None

@@ -16,6 +16,7 @@ The comparison says what happened in two runs. Here that becomes the final class
 | fails here | re-runs were not made: the gate had failed, or the budget was used | `suspected_regression` |
 | fails here | fails every time, and executions of one run belong together | `suspected_regression` |
 | passes here, with failures among the trials, also where they are part of a drop of the suite | | `flaky` |
+| meets its pass rule with failures among the trials | none of these | as if all had passed |
 | passes here | mostly passes in the history | `still_passing` |
 | passes here | never passes in the history, or passes too often for it | `new_pass` |
 | passes here | now and then passes in the history | `flaky` |
@@ -40,6 +41,7 @@ from eval_gate.gate.evidence.rerun_decision import (
 )
 from eval_gate.gate.evidence.suite.failures import Stratum
 from eval_gate.gate.evidence.suite_drop import run_suite_test
+from eval_gate.gate.pass_score import PassRate
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.evidence import (
@@ -78,6 +80,8 @@ class CaseFacts(FrozenStruct):
     """Re-runs among `first`, because no first execution has a response."""
     has_only_timeouts: bool = False
     """Every execution timed out."""
+    rate: PassRate | None = None
+    """What the pass rule of the case says; None without one."""
     must_pass: bool = False
     rerun_end: RerunStopReason | None = None
     """Why there was no further re-run; None if the run had no re-runs."""
@@ -89,6 +93,11 @@ class CaseFacts(FrozenStruct):
     def total(self) -> Counts:
         """First execution and re-runs together."""
         return self.first.add(self.reruns)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the first execution or at least half of the trials failed, or the pass rule is not met."""
+        return self.first.is_failing if self.rate is None else self.rate is not PassRate.MET
 
     @property
     def rerun_count(self) -> int:
@@ -146,14 +155,15 @@ class CaseFacts(FrozenStruct):
             and not Stratum.from_counts(self.history.without_newest_run, NO_EXECUTIONS).is_steady
         ):
             return False
-        return self.first.is_failing or first.failures > first.expected_failures
+        return self.is_failing or first.failures > first.expected_failures
 
     @property
     def suspicion(self) -> Suspicion | None:
         """What is suspected of its responses; whether a case must pass does not depend on what it is compared with."""
         if not self.is_compared:
-            return Suspicion.MUST_PASS if self.must_pass and self.first.is_failing else None
-        return find_suspicion(self.history, self.first, must_pass=self.must_pass)
+            is_suspect = self.must_pass and self.first.executions > 0 and self.is_failing
+            return Suspicion.MUST_PASS if is_suspect else None
+        return find_suspicion(self.history, self.first, must_pass=self.must_pass, is_failing=self.is_failing)
 
     @property
     def is_unexplained(self) -> bool:
@@ -231,6 +241,10 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
         return RerunStep.AGAIN if remaining else RerunStep.INCONCLUSIVE
     if case.suspicion is None:
         return None
+    if case.rate is PassRate.OPEN:
+        return RerunStep.AGAIN
+    if case.rate is PassRate.MISSED and case.suspicion is Suspicion.MUST_PASS:
+        return RerunStep.CONFIRMED  # the rule has the repetition in it
     step = criteria.decide_next_step(
         case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, reruns_ended=reruns_ended
     )
@@ -283,7 +297,7 @@ def classify_cases(
     errors = _test_run_errors(
         [one for kind, one in zip(kinds, cases, strict=True) if not _has_explained_errors(one, steps[kind])], errors
     )
-    alone = {kind: case.first.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
+    alone = {kind: case.is_failing and steps[kind] is RerunStep.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum._replace(share=criteria.trial_share)
         for kind, case in examples.items()
@@ -355,6 +369,7 @@ def _build_kind_key(case: CaseFacts) -> Hashable:
         *ids,
         case.repeated,
         case.has_only_timeouts,
+        case.rate,
         case.must_pass,
         case.rerun_end,
         case.preceding_cases,
@@ -380,7 +395,7 @@ def _classify_scored_case(
             case.plain_class,
             case.missing_rerun_ground if step is RerunStep.AGAIN else _MUST_PASS_GROUNDS.get(step),
         )
-    elif case.first.is_failing:
+    elif case.is_failing:
         change, why = _classify_failing_case(case, step, criteria, finding)
     else:
         change, why = _classify_passing_case(case, step, criteria, finding)
@@ -413,17 +428,19 @@ def _classify_failing_case(
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(suspicion, history, case.first, case.reruns)
         return CaseClass.REGRESSION, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    if case.is_part_of_drop(finding) and case.first.is_failing and not case.is_rerun_skipped(step):
+    if case.rate is not PassRate.OPEN and case.is_part_of_drop(finding) and not case.is_rerun_skipped(step):
         return CaseClass.REGRESSION, GroundKind.SUITE_DROP
     if case.is_unexplained:
         return CaseClass.ERRORED, GroundKind.NOT_RERUN
     if step is RerunStep.ANOTHER_RUN:
         return CaseClass.SUSPECTED_REGRESSION, GroundKind.RUN_SHARE
-    if step is RerunStep.AGAIN and case.total.is_failing:  # a case that mostly passed its re-runs is not unknown
+    # a case that mostly passed its re-runs is not unknown
+    if step is RerunStep.AGAIN and (case.rate or case.total.is_failing):
         why = case.missing_rerun_ground
         unknown = why in {GroundKind.MISSING_RERUNS, GroundKind.NOT_RERUN}
         return CaseClass.ERRORED if unknown else CaseClass.SUSPECTED_REGRESSION, why
     is_expected = history.failures > history.passes or (history.is_failing and case.history.newest_failed)
+    is_expected = is_expected or (case.rate is not None and case.plain_class is CaseClass.STILL_FAILING)
     return expected if is_expected else (CaseClass.INCONCLUSIVE, GroundKind.RECOVERED)
 
 
@@ -434,7 +451,7 @@ def _classify_passing_case(
     if step is RerunStep.CONFIRMED:
         enough = criteria.has_enough_evidence(Suspicion.NEW_PASS, history, case.first, case.reruns)
         return CaseClass.NEW_PASS, GroundKind.EVIDENCE if enough else GroundKind.EVERY_RUN
-    if case.total.failures:
+    if case.total.failures and (case.rate is None or case.is_part_of_drop(finding)):
         return CaseClass.FLAKY, GroundKind.SUITE_DROP if case.is_part_of_drop(finding) else GroundKind.MIXED
     if step is not None and not is_fix:
         return CaseClass.FLAKY, GroundKind.USUAL_RESULT

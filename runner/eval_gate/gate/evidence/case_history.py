@@ -33,7 +33,7 @@ from eval_gate.gate.evidence.run_share import (
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS, count_level_runs
 from eval_gate.gate.evidence.suite.score_noise import PooledVariance, ScoreVariance, pool_variances
 from eval_gate.gate.pass_score import is_passing_trial
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, PassRule, decide_pass
 from eval_gate.model.comparison import PassCount, ScoreHistory
 from eval_gate.model.evidence import (
     NO_HISTORY,
@@ -296,15 +296,25 @@ class HistoryEvidence:
         unknown = CaseEvidence(
             in_baseline=old is not None, unscored_in_baseline=old is not None and old.status is Status.ERROR
         )
-        kind = history.runs, matches, _compare_own_fingerprints(history.fingerprints), current.graded, unknown
+        graded, rule = current.graded, current.pass_rule
+        kind = history.runs, matches, _compare_own_fingerprints(history.fingerprints), graded, rule, unknown
         if kind not in self._evidence:
-            self._evidence[kind] = self._build_evidence(history, matches, unknown, graded=current.graded)
+            self._evidence[kind] = self._build_evidence(history, matches, unknown, rule, graded=graded)
         return self._evidence[kind]
 
     def _build_evidence(
-        self, history: CaseHistory, matches: Sequence[FingerprintMatch], unknown: CaseEvidence, *, graded: bool
+        self,
+        history: CaseHistory,
+        matches: Sequence[FingerprintMatch],
+        unknown: CaseEvidence,
+        rule: PassRule | None,
+        *,
+        graded: bool,
     ) -> CaseEvidence:
-        """Build the evidence of a case; it is `unknown` if no run scored it with the same fingerprint."""
+        """Build the evidence of a case; it is `unknown` if no run scored it with the same fingerprint.
+
+        Whether the case passed earlier is decided by its present `rule`, so that another rule is no other result.
+        """
         newest = self._find_newest_scored(history, matches)
         if newest is None:
             return unknown
@@ -315,7 +325,7 @@ class HistoryEvidence:
         run = None if is_newest else self._history.runs[self._runs[at].place].name
         return replace(
             unknown,
-            newest_result=_build_earlier_result(entry, run, self._pass_score, graded=graded),
+            newest_result=_build_earlier_result(entry, run, self._pass_score, rule, graded=graded),
             unscored_in_baseline=unknown.unscored_in_baseline and has_enough_scores(self._baseline),
             history=self._get_summary((history.runs, _find_matches(history, fingerprint))),
             score_history=self._build_score_history(history, fingerprint, same=is_same) if graded else None,
@@ -488,13 +498,16 @@ def _is_passing(one: HistoryExecution, pass_score: float) -> bool:
 
 
 def _build_earlier_result(
-    entry: HistoryEntry, run: RunReference | None, pass_score: float, *, graded: bool
+    entry: HistoryEntry, run: RunReference | None, pass_score: float, rule: PassRule | None, *, graded: bool
 ) -> EarlierResult:
     executions = [one for one in (*entry.first, *entry.reruns) if one.letter in _STATUS_LETTERS]
-    passed = sum(_is_passing(one, pass_score) for one in executions)
+    passes = [_is_passing(one, pass_score) for one in executions]
     scores = [one.score for one in executions if one.score is not None]
-    score = fmean(scores) if graded and scores else passed / len(executions)
-    return EarlierResult(PassCount(passes=passed, executions=len(executions), score=score), run)
+    score = fmean(scores) if graded and scores else sum(passes) / len(executions)
+    meets_rule = None if rule is None else decide_pass(rule, passes)
+    return EarlierResult(
+        PassCount(passes=sum(passes), executions=len(executions), score=score, meets_rule=meets_rule), run
+    )
 
 
 def _compute_variance(scores: Sequence[float]) -> ScoreVariance:

@@ -44,6 +44,7 @@ def plan_extra_executions(
         more = NEW_CASE_EXECUTIONS - max(len(case.list_executions()) - case.reruns, 1)
         if (
             more <= 0
+            or case.pass_rule is not None
             or one.plain_class not in NEW_CASE_CLASSES
             or one.suspicion is not None
             or one.preceding_cases is not None
@@ -72,10 +73,11 @@ def count_outcomes(case: CaseResult) -> Counts:
 
 def is_failing(case: CaseResult) -> bool:
     """Whether a new case does not pass more often than it fails; one that was never judged is an error instead."""
-    return case.status.is_scored and (case.status is Status.FAILED or count_outcomes(case).is_failing)
+    by_majority = case.pass_rule is None and count_outcomes(case).is_failing
+    return case.status.is_scored and (case.status is Status.FAILED or by_majority)
 
 
 def is_flaky(case: CaseResult) -> bool:
     """Whether a new case was seen to do both."""
     outcomes = count_outcomes(case)
-    return outcomes.passes > 0 and outcomes.failures > 0
+    return outcomes.passes > 0 and outcomes.failures > 0 and not (case.passed and case.pass_rule)

@@ -25,6 +25,7 @@ from eval_gate.gate.evidence.thresholds import (
     build_worse_prior,
     compute_run_thresholds,
 )
+from eval_gate.model.case import PassRule
 from eval_gate.model.evidence import NO_EXECUTIONS, CaseHistorySummary, Counts, Stability
 from eval_gate.struct import FrozenStruct, replace
 
@@ -66,17 +67,21 @@ class RerunStep(StrEnum):
     """Run it once more."""
 
 
-def find_suspicion(history: CaseHistorySummary, first: Counts, *, must_pass: bool = False) -> Suspicion | None:
+def find_suspicion(
+    history: CaseHistorySummary, first: Counts, *, must_pass: bool = False, is_failing: bool | None = None
+) -> Suspicion | None:
     """Return what is suspected of a case after its first execution (or trials), or None.
 
+    `is_failing` is what the pass rule of the case says; by default, more than half of its executions have to pass.
     A case without history is taken to pass, as the prior says. A case that never passed cannot break any more. This run
     did not cause a failure that the newest run of the branch has too, unless the case is known to be flaky there.
     """
     if not first.executions:
         return None
-    if first.is_failing and must_pass:
+    is_failing = first.is_failing if is_failing is None else is_failing
+    if is_failing and must_pass:
         return Suspicion.MUST_PASS
-    if first.is_failing:
+    if is_failing:
         return None if is_known_failure(history) else Suspicion.REGRESSION
     if history.counts.failures <= history.counts.passes:
         return None
@@ -145,13 +150,20 @@ class RerunCriteria(FrozenStruct):
     thresholds: EvidenceThresholds | None = None
     day: DayFactors = ()
     trials: int = 1
+    pass_rule: PassRule | None = None
+    """The most frequent pass rule of the cases; None if none has one."""
     run_share: float = 0.0
     """Share of a case's variance that re-runs without a wait have in common with the first execution."""
 
     def add_thresholds(self, histories: Mapping[tuple[int, int], int], day: DayFactors = ()) -> RerunCriteria:
         """Return the criteria of this day, with the thresholds for cases that have these passes and failures."""
         limits = ExecutionLimits(self.max_reruns, self.trials)
-        thresholds = compute_run_thresholds(self.prior, histories, self.cases, limits, self.false_alarm_rate, day)
+        inputs = self.prior, histories, self.cases
+        thresholds = compute_run_thresholds(*inputs, limits, self.false_alarm_rate, day)
+        if thresholds is not None and (rule := self.pass_rule) is not None:  # a case fails its trials more easily then
+            limits = ExecutionLimits(self.max_reruns, rule.trials, rule.passes)
+            ruled = compute_run_thresholds(*inputs, limits, self.false_alarm_rate, day) or thresholds
+            thresholds = replace(thresholds, threshold=max(thresholds.threshold, ruled.threshold))
         return replace(self, day=day, thresholds=thresholds)
 
     @property

@@ -121,10 +121,16 @@ one run belong together: what is left of it. While they stay within it, they nee
 
 
 class ExecutionLimits(NamedTuple):
-    """Executions of a case: fixed trials, and maximum re-runs."""
+    """Executions of a case: trials, how many of them have to pass (by default more than half), and maximum re-runs."""
 
     reruns: int
     trials: int = 1
+    passes: int | None = None
+
+    @property
+    def passes_if_failing(self) -> range:
+        """Numbers of passed trials with which the case fails."""
+        return range(self.trials // 2 + 1 if self.passes is None else self.passes)
 
     @property
     def max_total(self) -> int:
@@ -221,9 +227,9 @@ def compute_run_thresholds(
 
 
 def _build_table(unchanged: Prior, executions: ExecutionLimits) -> EvidenceTable:
-    """Build the table of all executions in which at most half of the trials pass."""
+    """Build the table of all executions in which the case fails its trials."""
     worse, table = build_worse_prior(unchanged), EvidenceTable()
-    for passes in range(executions.trials // 2 + 1):
+    for passes in executions.passes_if_failing:
         first = Counts(passes=passes, failures=executions.trials - passes)
         for number in range(executions.reruns + 1):
             for rerun_passes in range(number + 1):
@@ -235,9 +241,9 @@ def _build_table(unchanged: Prior, executions: ExecutionLimits) -> EvidenceTable
 
 
 def _compute_reach_chance(table: EvidenceTable, executions: ExecutionLimits, bar: float) -> float:
-    """Compute the chance that a case fails first (at most half of its trials pass) and then reaches `bar`."""
+    """Compute the chance that a case fails its trials and then reaches `bar`."""
     trials, reach_chance = executions.trials, 0.0
-    for passes in range(trials // 2 + 1):
+    for passes in executions.passes_if_failing:
         ways = {0: math.comb(trials, passes)}  # by passes of re-runs
         for reruns in range(executions.reruns + 1):
             further: dict[int, int] = {}

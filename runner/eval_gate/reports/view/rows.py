@@ -172,7 +172,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
             return self.case.status.value.replace("_", " ")
         counted = count_passes(self.case)
         if not self.graded or counted is None:
-            return format_tally(counted)
+            return self.missed_rate or format_tally(counted)
         return f"{_format_score(counted, self.pass_score)}{format_score_change(self._score_change)}"
 
     @property
@@ -189,8 +189,17 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         grounds = self.case_change.grounds if self.case_change else None
         if grounds is None or not grounds.current.executions or (self.graded and self.is_scored):
             return self.current_result
-        counts = format_passes(grounds.current.passes, grounds.current.executions)
+        counts = self.missed_rate or format_passes(grounds.current.passes, grounds.current.executions)
         return f"{counts} ({self.current_result})" if self.status is Status.ERROR else counts
+
+    @property
+    def missed_rate(self) -> str | None:
+        """`7 of 10 passed, 8 needed`, for a case that misses its pass rule; None for every other."""
+        rule = self.case.pass_rule if self.case else None
+        if rule is None or self.case is None or self.status is not Status.FAILED:
+            return None
+        counted = [trial.status is Status.PASSED for trial in self.case.trials if trial.status.is_scored][: rule.trials]
+        return f"{sum(counted)} of {len(counted)} passed, {rule.passes} needed"
 
     @property
     def is_decided_by_majority(self) -> bool:
@@ -413,7 +422,7 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
         first = grounds_words.join_conclusion(word, self.evidence_or_results) if word else self.evidence_or_results
         turns = turn_words.describe_failed_turns(self.case.trials) if self.case else ()
-        return (first, *filter(None, [chance, *turns, *further, score]))
+        return (first, *filter(None, [self.missed_rate, chance, *turns, *further, score]))
 
     @property
     def evidence_summary(self) -> str:

@@ -162,12 +162,15 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     if grounds is None:
         phrases = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
         return tuple(filter(None, phrases))
+    has_rule = (
+        change.current is not None and change.current.meets_rule is not None
+    )  # a row of failures says little then
     phrases = [
         describe_permission(change, place),
         _describe_decision(change.change, grounds, place),
         _describe_preparatory_cases(grounds),
         describe_base_agent_result(grounds),
-        _describe_needed_failures(change.change, grounds) if arithmetic else None,
+        _describe_needed_failures(change.change, grounds) if arithmetic and not has_rule else None,
         describe_repeats(grounds),
         describe_broken_main(change, place),
     ]

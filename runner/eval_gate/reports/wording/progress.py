@@ -34,14 +34,15 @@ def format_opening_line(plan: RunPlan, total: int, finished: int) -> str:
 class TrialCounts:
     """Counts of finished trials by status, and of re-runs."""
 
-    def __init__(self, total: int = 0, finished: int = 0, trials: int = 1) -> None:
+    def __init__(self, total: int = 0, finished: int = 0, plan: RunPlan | None = None) -> None:
         self.total, self.done = total, finished
         self.failed = self.errored = self.reruns = 0
-        self._trials = trials
+        self._trials = plan.limits.trials if plan else 1
+        self._own_trials = {one.key: one.trials for one in plan.list_runnable_cases() if one.trials} if plan else {}
 
     def add(self, trial_record: TrialRecord) -> bool:
         """Count a trial; return whether it is one of the total and not a re-run."""
-        if trial_record.trial >= self._trials:
+        if trial_record.trial >= self._own_trials.get(trial_record.case, self._trials):
             self.reruns += 1
             return False
         self.done += 1
@@ -71,7 +72,7 @@ class LogProgress:
 
     def on_start(self, plan: RunPlan, total: int, finished: int) -> None:
         """Log the opening line."""
-        self._counts = TrialCounts(total, finished, plan.limits.trials)
+        self._counts = TrialCounts(total, finished, plan)
         self._last_line, self._line_time = str(self._counts), self._clock()
         self._say(format_opening_line(plan, total, finished))
 

@@ -172,6 +172,8 @@ def _describe_rule(one: SetupChange, max_names: int) -> str:
         usual = "the usual file"
         return f"{rule}: {_format_code(one.baseline) or usual} → {_format_code(one.current) or usual}"
     changed = f"{rule}: {_format_value(one.baseline)} → {_format_value(one.current)}"
+    if one.cases:
+        return f"{changed} in {format_count(one.count, 'case')}{_format_case_names(one, max_names)}"
     if (one.subject, one.baseline, one.current) == ("fail-on", "failures", "regressions"):
         return f"{changed}, so a case that also fails in the baseline no longer fails the gate"
     return changed

@@ -55,6 +55,7 @@ _STATUS_HINTS: Final[Mapping[int, str]] = {
 """Hints for HTTP statuses with which an agent refuses a request."""
 _STATUSES_OF_PROXIES: Final = frozenset({403, 502, 503, 504})
 """Statuses of a proxy that did not pass on a request, or got no response."""
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _KNOWN_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
@@ -118,6 +119,13 @@ class ResponseHead(NamedTuple):
         pairs = (text.partition(";")[0].partition("=") for text in self.set_cookies)
         values = [value.strip() for key, _, value in pairs if key.strip() == name]
         return values[-1] if values else ""
+
+    def find_trace(self, header: str | None) -> str:
+        """Find the id or address of its trace, by default in a usual header (W3C Trace Context); empty if none."""
+        names = (header.lower(),) if header else ("traceparent", "x-trace-id")
+        text = next(filter(None, (self.get_header(name).strip() for name in names)), "")
+        match = _TRACEPARENT.fullmatch(text)
+        return match[1] if match else text
 
     @property
     def charset(self) -> str | None:
@@ -192,6 +200,7 @@ class Connection:
                 data=request.content or None,
                 allow_redirects=False,
                 proxy=proxy,
+                skip_auto_headers=("content-type",),  # servers refuse the usual one where there is no body
             ) as response:
                 yield response
         except ClientError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import uuid
 from base64 import b64encode
 from collections.abc import Mapping
@@ -29,7 +30,6 @@ from eval_gate.targets.http.placeholders import (
     format_value,
     iter_placeholders,
 )
-from eval_gate.targets.http.tracing import build_trace_headers
 from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER
 from eval_gate.targets.response.field_paths import MISSING, MissingValue
 from eval_gate.text.turns import flatten_messages
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _SAFE_CHARACTERS: Final = "%/:@!$&'()*+,;=?~"
 """Characters that are not encoded in a path or query, including the percent sign of already encoded text."""
+
+_MAX_CASE_ID: Final = 500
+"""Characters of a case's id in `baggage`, which has at most 8,192 bytes."""
 
 
 class PlaceholderValues:
@@ -162,12 +165,15 @@ class RequestBuilder:
         return self._add_execution_headers(headers, values.request)
 
     def _add_execution_headers(self, headers: Mapping[str, str], request: Request) -> Mapping[str, str]:
-        """Add the headers that tell the agent which execution a request is of."""
+        """Add the headers that tell the agent which execution a request is of (W3C Trace Context, W3C Baggage)."""
         if request.variables:
             headers = {**headers, EXECUTION_HEADER: request.execution_id}
         if not request.execution_id or not self._settings.traceparent:
             return headers
-        return {**headers, **build_trace_headers(request, headers.get("baggage", ""))}
+        case_id, run_id = quote(to_well_formed(request.case_id[:_MAX_CASE_ID]), safe=""), quote(request.run_id, safe="")
+        baggage = (headers.get("baggage"), f"eval-gate.case={case_id}", f"eval-gate.run={run_id}")
+        traceparent = f"00-{request.execution_id}-{secrets.token_hex(8)}-01"
+        return {**headers, "traceparent": traceparent, "baggage": ",".join(filter(None, baggage))}
 
     def _build_body(self, request: Request, values: PlaceholderValues) -> bytes | None:
         if not self._settings.method.has_body:

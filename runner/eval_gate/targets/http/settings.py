@@ -180,6 +180,7 @@ class HttpSettings(StreamSettings):
         Text | None, NotSecret("it is the name of a header"), NoEffect("it only finds the trace of a response")
     ] = Field(
         default=None,
+        pattern=f"^{_HEADER_NAME.pattern}$",
         description="Header of a response with the id or address of its trace; by default traceparent or x-trace-id.",
     )
     traceparent: Annotated[bool, NoEffect("it only names the trace of a request")] = Field(
@@ -299,21 +300,6 @@ class HttpSettings(StreamSettings):
         if not PROMPT_PLACEHOLDERS & set(iter_placeholders(sent)):
             raise ValueError("the prompt is not sent: {{message}} is missing in url, query or body")
         return query
-
-    @field_validator("trace_header")
-    @classmethod
-    def _check_trace_header(cls, name: str | None) -> str | None:
-        if name is not None and not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{quote_value(name)} is not the name of a header")
-        return name
-
-    @field_validator("traceparent")
-    @classmethod
-    def _check_single_traceparent(cls, is_sent: bool, info: ValidationInfo) -> bool:  # noqa: FBT001 (a validator)
-        headers = info.data.get("headers", _NOTHING).open() or {}
-        if is_sent and any(name.lower() == "traceparent" for name in headers):
-            raise ValueError("headers has a traceparent already: keep one of both")
-        return is_sent
 
     @field_validator("session_path", "session_header", "session_cookie")
     @classmethod

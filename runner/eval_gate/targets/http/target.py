@@ -34,7 +34,6 @@ from eval_gate.targets.http.connection import (
 from eval_gate.targets.http.request_builder import RequestBuilder, parse_address
 from eval_gate.targets.http.session_reader import SessionReader
 from eval_gate.targets.http.settings import ENDPOINT_NAME, HttpHealthCheck, HttpSettings
-from eval_gate.targets.http.tracing import find_trace_id
 from eval_gate.targets.readiness import wait_until_ready
 from eval_gate.targets.response.reader import ResponseReader, find_format_hint
 from eval_gate.targets.response.settings import ResponseFormat
@@ -47,6 +46,7 @@ from eval_gate.text.urls import iter_url_secrets, to_public_url
 if TYPE_CHECKING:
     from eval_gate.targets.http.polling import Poller
 
+Heads = list[ResponseHead]
 _CONNECT_S: Final = 5.0
 _HANG_UP_S: Final = 0.1
 _SESSION_HINT: Final = (
@@ -190,16 +190,20 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _respond_once(self, request: Request) -> Response:
         """Send the request once, and read the response with its trace. Raises TargetError, also with the trace."""
-        heads: list[ResponseHead] = []
+        heads: Heads = []
         try:
             response = await self._read_once(request, heads)
         except TargetError as error:
-            error.trace_id = find_trace_id(heads, self._settings.trace_header)
+            error.trace_id = self._find_trace(request, heads)
             raise
-        trace_id = response.trace_id or find_trace_id(heads, self._settings.trace_header)
-        return response if trace_id == response.trace_id else replace(response, trace_id=trace_id)
+        return replace(response, trace_id=response.trace_id or self._find_trace(request, heads))
 
-    async def _read_once(self, request: Request, heads: list[ResponseHead]) -> Response:
+    def _find_trace(self, request: Request, heads: Heads) -> str | None:
+        traces = [trace for head in heads if (trace := head.find_trace(self._settings.trace_header))]
+        sent = request.execution_id if self._settings.traceparent else ""
+        return (traces[-1] if traces else sent) or None
+
+    async def _read_once(self, request: Request, heads: Heads) -> Response:
         started = time.perf_counter()
         session_reader = None if request.open_session is None else SessionReader(self._settings, request.open_session)
         if self._settings.response_format.streams:
@@ -240,7 +244,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             raise TargetError(message, fault=TargetFault.MALFORMED, hint=hint)
         return body
 
-    async def _fetch_responses(self, request: Request, heads: list[ResponseHead]) -> list[tuple[ResponseHead, bytes]]:
+    async def _fetch_responses(self, request: Request, heads: Heads) -> list[tuple[ResponseHead, bytes]]:
         """Fetch the response to one request, and that of a job that finishes later. Raises TargetError.
 
         `heads` gets each of their heads, also before an error.
@@ -268,11 +272,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return find_format_hint(response.get_header("content-type"), ResponseFormat.JSON)
 
     async def _read_stream(
-        self,
-        request: HttpRequest,
-        started: float,
-        session_reader: SessionReader | None,
-        heads: list[ResponseHead],
+        self, request: HttpRequest, started: float, session_reader: SessionReader | None, heads: Heads
     ) -> Response:
         from eval_gate.targets.response.stream import StreamCollector
 

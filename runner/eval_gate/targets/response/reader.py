@@ -20,13 +20,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.response.extraction import extract_text, parse_cost, parse_tokens
 from eval_gate.targets.response.field_paths import FieldPath, MissingValue
-from eval_gate.targets.response.settings import (
-    EventRule,
-    ResponseFormat,
-    ResponseSettings,
-    ToolResults,
-    find_value,
-)
+from eval_gate.targets.response.settings import EventRule, ResponseFormat, ResponseSettings, ToolResults, find_value
 from eval_gate.text.escape import truncate_text
 from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.quoting import describe_name

@@ -120,6 +120,7 @@ RUN_VALUES: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "snapshotPath": ("other-snapshot.json", {"config": {"snapshotPath": "snapshot.json"}, "files": SEEDED}),
     "snapshotCommand": ("echo {}", {}),
     "trials": (2, {}),
+    "passes": (2, {"config": {"trials": 3}}),
     "keepResponses": ("failing", {}),
     "baseline": ("latest", {}),
     "history": ("runs", {}),
@@ -163,7 +164,7 @@ ALSO = {
 
 def find_part(row: Setting) -> StatePart | None:
     """The part that a setting is in; None for one that is only about what becomes of a result."""
-    if row.key in {"keepResponses", "trials", "reruns"}:
+    if row.key in {"keepResponses", "trials", "passes", "reruns"}:
         return StatePart.CONFIGURATION
     if row.key in {"measures", "outputDir"}:  # both decide which files are measured
         return StatePart.MEASURES

@@ -31,7 +31,7 @@ from eval_gate.formats.agentv.v4.workspace_reader import WorkspaceReader
 from eval_gate.formats.base import ReadOptions
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue, as_fields
-from eval_gate.model.case import AttemptRule, AttemptStrategy, CaseWorkspace, EvalCase
+from eval_gate.model.case import AttemptRule, AttemptStrategy, CaseWorkspace, EvalCase, describe_impossible_passes
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.json_values import map_texts
@@ -54,6 +54,8 @@ class _FileSettings(FrozenStruct):
     metadata: JsonValue = None
     pass_score: float | None = None
     attempt_rule: AttemptRule | None = None
+    trials: int | None = None
+    passes: int | None = None
 
 
 class AgentV4CaseReader(PartReader):
@@ -84,6 +86,7 @@ class AgentV4CaseReader(PartReader):
             self._suite = replace(
                 self._suite, pass_score=execution.threshold, attempt_rule=_build_attempt_rule(execution.trials)
             )
+            self._read_trials(execution.trials, ("execution", "trials"))
         self._workspaces.read_header(unread(suite.workspace), ("workspace",))
         default = self._evaluators.read_default(suite.evaluator, ("evaluator",))
         self.targets = self._read_targets(execution, ("execution",))
@@ -141,7 +144,18 @@ class AgentV4CaseReader(PartReader):
         built = self.build_case(entry, path, texts, judged, target)
         if is_conversation:
             built = add_conversation(built, entry, turns, messages, own_pass_score)
+        built = replace(built, trials=self._suite.trials, passes=self._suite.passes)
         return _add_workspace(_add_pass_rules(built, case_score, self._suite.attempt_rule), workspace)
+
+    def _read_trials(self, trials: file_model.AgentV4Trials | None, path: Path) -> None:
+        """Read trials with `passes`: each of them is an execution of its own, and not an attempt."""
+        if trials is None or trials.passes is None:
+            return
+        if combined := trials.model_fields_set & {"strategy", "cost_limit_usd"}:
+            self._findings.add_problem("excludes `passes`: keep one of them", (*path, min(combined)))
+        if problem := describe_impossible_passes(trials.passes, trials.count):
+            self._findings.add_problem(problem.replace("`trials`", "`count`"), (*path, "passes"))
+        self._suite = replace(self._suite, attempt_rule=None, trials=trials.count, passes=trials.passes)
 
     def _read_targets(self, execution: file_model.AgentV4Execution | None, path: Path) -> tuple[str, ...]:
         """Read the names of the targets of a part of the file. As in AgentV, a list comes before a single one."""

@@ -202,8 +202,11 @@ Assertions = list[str | dict[str, JsonValue]] | None
 
 
 class AgentV4Trials(AgentVFileModel):
-    """Attempts of each execution of a case, and how their scores are combined."""
+    """Attempts of each execution of a case, and how their scores are combined; with `passes`, they are executions."""
 
+    passes: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None, description="Number of the `count` executions that have to pass. Without a `strategy`."
+    )
     count: Annotated[int, Field(ge=1, le=100)]
     strategy: Literal["pass_at_k", "mean", "confidence_interval"] = "pass_at_k"
     cost_limit_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
