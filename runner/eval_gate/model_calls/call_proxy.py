@@ -18,7 +18,6 @@ from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.model.model_recording import CallMode, ExecutionCalls
 from eval_gate.model_calls.misses import describe_miss
 from eval_gate.model_calls.recording_file import CallRecording, ModelCall, RecordedCall
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.forwarding import (
     BodyCopy,
     ForwardingProxy,
@@ -53,20 +52,13 @@ class _Execution:
             self.misses.append(miss)
 
 
-class CallSource(FrozenStruct):
-    """How calls are answered: the mode, and the address of each provider."""
-
-    mode: CallMode
-    addresses: Mapping[str, str]
-    announce: Callable[[str], None] = lambda _: None
-
-
 class ModelCallProxy(ForwardingProxy):
     """Proxy of an agent's model calls, which the gate tells when executions begin and end."""
 
-    def __init__(self, recording: CallRecording, source: CallSource) -> None:
-        super().__init__(Redactor(), secure=source.mode is not CallMode.REPLAY)
-        self._recording, self._source = recording, source
+    def __init__(self, recording: CallRecording, addresses: Mapping[str, str], announce: Callable[[str], None]) -> None:
+        """`addresses` are those of the providers, by their names."""
+        super().__init__(Redactor(), secure=recording.mode is not CallMode.REPLAY)
+        self._recording, self._addresses, self._announce = recording, addresses, announce
         self._open: dict[str, _Execution] = {}
         self.outside = _Execution()
         """Calls that belong to no execution."""
@@ -119,7 +111,7 @@ class ModelCallProxy(ForwardingProxy):
         self, request: web.Request, call: ModelCall, executions: list[_Execution]
     ) -> web.StreamResponse:
         self.calls += 1
-        redact, mode = Redactor(iter_exchange_secrets(request, None)), self._source.mode
+        redact, mode = Redactor(iter_exchange_secrets(request, None)), self._recording.mode
         if problem := self._find_problem(call, len(executions)):
             return self._miss(executions, problem)
         (execution,) = executions
@@ -145,7 +137,7 @@ class ModelCallProxy(ForwardingProxy):
             )
         if not call.path.startswith(f"{get_base_path(call.provider)}/"):
             return f"a model call came to another path than {get_base_path(call.provider)}/…"
-        if self._source.mode is not CallMode.REPLAY and not self._source.addresses.get(call.provider):
+        if self._recording.mode is not CallMode.REPLAY and not self._addresses.get(call.provider):
             return f"the address of {call.provider} is not set: {PROXIED[call.provider].address_variable}"
         size = len(call.data)
         return f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes" if size > MAX_RESPONSE_BYTES else None
@@ -153,7 +145,7 @@ class ModelCallProxy(ForwardingProxy):
     def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
         for execution in executions:
             execution.add_miss(miss)
-        self._source.announce(f"Not answered: {miss}")
+        self._announce(f"Not answered: {miss}")
         return _refuse(miss)
 
     async def _ask_provider(
@@ -162,7 +154,7 @@ class ModelCallProxy(ForwardingProxy):
         """Forward a call, and record it if the provider answered it."""
         name = call.provider
         rest = request.raw_path.partition(get_base_path(name))[2]
-        url = URL(f"{self._source.addresses[name].rstrip('/')}{rest}", encoded=True)
+        url = URL(f"{self._addresses[name].rstrip('/')}{rest}", encoded=True)
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
             headers.popall(header, None)
@@ -174,7 +166,7 @@ class ModelCallProxy(ForwardingProxy):
             received = ReceivedResponse(error=f"{name} cannot be reached: {self.describe_error(error)}")
         why = received.error or self._record(call, received, execution, redact)
         if why:
-            self._source.announce(f"Not recorded: {redact(why)}")
+            self._announce(f"Not recorded: {redact(why)}")
         return await end_response(received)
 
     def _record(

@@ -21,7 +21,7 @@ from msgspec import json as json_of
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_limited
-from eval_gate.files.writing import append_data, open_to_append, write_atomically
+from eval_gate.files.writing import append_line, write_atomically
 from eval_gate.model.base import JsonValue, Record, decode_json
 from eval_gate.model.limits import RECORDING_BYTES, RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ModelRecording
@@ -89,7 +89,7 @@ class CallRecording:
 
     def __init__(self, file: Path, mode: CallMode, commit: str | None = None) -> None:
         """Read the file, which `record` replaces at its first call. Raises GateError `invalid-recording`."""
-        self._file, self._mode, self._commit = file, mode, commit
+        self._file, self.mode, self._commit = file, mode, commit
         self._calls: defaultdict[str, list[RecordedCall]] = defaultdict(list)
         self.count = 0
         for call in _read_calls(file) if mode is not CallMode.RECORD else ():
@@ -139,11 +139,9 @@ class CallRecording:
         line = json_of.encode(recorded) + b"\n"
         if len(line) > RECORDING_LINE_BYTES:
             return f"it is larger than {RECORDING_LINE_BYTES:,} bytes"
-        if self._mode is CallMode.RECORD and not self.count:
+        if self.mode is CallMode.RECORD and not self.count:
             write_atomically(self._file, b"")
-        descriptor = open_to_append(self._file)
-        with open(descriptor, "rb"):  # noqa: PTH123 (closes the descriptor)
-            append_data(descriptor, line, self._file)
+        append_line(self._file, line)
         self._keep(recorded)
         return None
 
@@ -153,7 +151,7 @@ class CallRecording:
             self.count += 1
 
     def _describe(self) -> ModelRecording:
-        described = ModelRecording(mode=self._mode, file=str(self._file))
+        described = ModelRecording(mode=self.mode, file=str(self._file))
         if not self.count:
             return described
         oldest = min(self, key=lambda call: call.recorded_at)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.model_recording import CallMode
-from eval_gate.model_calls.call_proxy import CallSource, ModelCallProxy
+from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from tests.support.agents import Exchange, Handler, agent
 
@@ -63,8 +63,8 @@ def use_proxy(
     announced: list[str] = []
 
     async def main(url: str) -> tuple[object, ModelCallProxy]:
-        source = CallSource(mode, {"openai": f"{url}/base/v1"}, announced.append)
-        proxy = ModelCallProxy(CallRecording(file, mode, "3f2c1ab" * 5), source)
+        recording = CallRecording(file, mode, "3f2c1ab" * 5)
+        proxy = ModelCallProxy(recording, {"openai": f"{url}/base/v1"}, announced.append)
         try:
             async with proxy.listen(0) as port:
                 return await asyncio.to_thread(client, Client(port)), proxy
