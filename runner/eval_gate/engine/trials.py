@@ -542,9 +542,9 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     message = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    late = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
-    late.trace_id = error.trace_id
-    return late
+    end = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    end.trace_id = error.trace_id
+    return end
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:
