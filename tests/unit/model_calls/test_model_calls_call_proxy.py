@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.model_recording import CallMode
-from eval_gate.model_calls.call_proxy import CallSource, ModelCallProxy
+from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from eval_gate.struct import replace
 from eval_gate.targets.model.proxied_providers import PROXIED
@@ -65,8 +65,8 @@ def use_proxy(
     announced: list[str] = []
 
     async def main(url: str) -> tuple[object, ModelCallProxy]:
-        source = CallSource(mode, {"openai": f"{url}/base/v1"}, announced.append)
-        proxy = ModelCallProxy(CallRecording(file, mode, "3f2c1ab" * 5), source)
+        recording = CallRecording(file, mode, "3f2c1ab" * 5)
+        proxy = ModelCallProxy(recording, {"openai": f"{url}/base/v1"}, announced.append)
         try:
             async with proxy.listen(0) as port:
                 return await asyncio.to_thread(client, Client(port)), proxy
@@ -206,34 +206,22 @@ def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
     assert (proxy.recorded, announced[0].startswith("Not recorded: the connection broke")) == (0, True)
 
 
-@pytest.mark.parametrize("path", ["/mistral/v1/chat", "/openai/chat", "/", "/azure/openai/x"])
-def test_call__to_a_provider_without_an_address__is_a_miss_of_its_execution(file, path) -> None:
-    def ask(client: Client) -> object:
-        client.begin("a")
-        return client.ask(path=path), client.end("a")["misses"]
-
-    ((status, body), misses), _, _ = use_proxy(file, CallMode.RECORD, ask)
-    assert (status, b"Eval Gate" in body, len(misses)) == (404, True, 1)
+@pytest.mark.parametrize(
+    ("path", "misses"), [("/mistral/v1/chat", 0), ("/", 0), ("/openai/chat", 1), ("/azure/openai/x", 1)]
+)
+def test_call__that_can_go_nowhere__is_refused_and_a_miss_if_it_is_of_a_provider(file, path, misses) -> None:
+    (status, body), proxy, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
+    assert (status, b"Eval Gate" in body, len(proxy.outside.misses)) == (404, True, misses)
 
 
-def test_request__of_a_page_outside_of_executions__is_no_model_call(file) -> None:
+def test_call__to_no_provider__is_a_miss_of_an_execution_alone(file) -> None:
     def ask(client: Client) -> object:
         probe = client.send("GET", "/health")[0]
         client.begin("a")
-        return probe, client.end("a")["misses"]
+        return probe, client.ask(path="/v1/chat/completions")[0], client.end("a")["misses"]
 
-    assert use_proxy(file, CallMode.REPLAY, ask)[0] == (404, [])
-
-
-def test_call__that_is_too_large__is_a_miss(file, monkeypatch) -> None:
-    monkeypatch.setattr("eval_gate.model_calls.call_proxy.MAX_RESPONSE_BYTES", 100)
-
-    def ask(client: Client) -> object:
-        client.begin("a")
-        return client.ask("x" * 100)[0], client.end("a")["misses"]
-
-    (status, misses), _, _ = use_proxy(file, CallMode.REPLAY, ask)
-    assert (status, "larger than 100 bytes" in misses[0]) == (404, True)
+    (probe, status, misses), proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
+    assert (probe, status, len(misses), proxy.outside.misses) == (404, 404, 1, [])
 
 
 def test_call__of_an_execution_called_like_a_provider__goes_to_the_provider(file, monkeypatch) -> None:
@@ -243,6 +231,13 @@ def test_call__of_an_execution_called_like_a_provider__goes_to_the_provider(file
         return client.ask(path="/eval-gate/executions/openai@127.0.0.1:9/openai/chat")[0]
 
     assert use_proxy(file, CallMode.RECORD, ask)[0] == 200
+
+
+def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_response(file) -> None:
+    file.mkdir()
+    (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask())
+    assert (status, proxy.recorded, announced[0][:13]) == (200, 0, "Not recorded:")
+    assert proxy.failure is not None
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:
