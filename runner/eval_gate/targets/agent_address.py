@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import posixpath
+import re
 import socket
 import struct
 from pathlib import Path
@@ -18,6 +19,7 @@ from eval_gate.struct import FrozenStruct
 _PORTS: Final = {"http": 80, "https": 443}
 HOST_NAME = "host.docker.internal"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 LISTENING = "with --host 0.0.0.0: an agent on 127.0.0.1 is not reachable from a container"
 
 
@@ -61,7 +63,7 @@ def resolve_host(host: str, system: ContainerProbe) -> str:
 
 def is_local_host(host: str) -> bool:
     """Whether a host is this machine or the container's host, where a process may have started a moment ago."""
-    return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
+    return host in LOCAL_NAMES or host == HOST_NAME or _LOOPBACK.fullmatch(host) is not None
 
 
 def find_connection_hint(url: str, setting_place: str | None, system: ContainerProbe) -> str | None:
