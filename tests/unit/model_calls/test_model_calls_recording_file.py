@@ -74,6 +74,15 @@ def test_request__with_a_key__is_stored_masked_and_found_by_its_whole_text(recor
     assert read(tmp_path).find(make_call({"prompt": "use ***"}).key, 0) is None
 
 
+def test_request__with_a_credential_by_its_name__is_stored_masked(recording, tmp_path) -> None:
+    """As those of MCP servers, which models of OpenAI and Anthropic get in the body."""
+    server = {"url": "https://mcp.example", "authorization": "correct horse", "headers": {"X-Api-Key": "battery"}}
+    add(recording, {"tools": [server], "max_tokens": 5, "input": "what is a battery?"})
+    request = json.loads((tmp_path / "calls.jsonl").read_text())["request"]
+    masked = {"url": "https://mcp.example", "authorization": "***", "headers": {"X-Api-Key": "***"}}
+    assert request == {"tools": [masked], "max_tokens": 5, "input": "what is a ***?"}
+
+
 def test_path__with_a_key__is_stored_masked(recording, tmp_path) -> None:
     secret = "super-secret-0815-value"
     call = ModelCall("POST", f"{PATH}/{secret}", f"alt=sse&other=ghp_{'a1B2c3D4e5F6' * 3}", b"{}")
