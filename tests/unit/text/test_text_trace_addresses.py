@@ -24,7 +24,8 @@ def test_clean_trace__id_or_web_address__is_stored(text) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "two words", "é", "0" * 32, "a" * 201, f"{LONG}x", "https://me:pw@x.example/", "javascript://x/%0ay"]
+    "text",
+    ["", "two words", "é", "0" * 32, "..", "a" * 201, f"{LONG}x", "https://me:pw@x.example/", "javascript://x/%0ay"],
 )
 def test_clean_trace__anything_else__is_left_out(text) -> None:
     assert clean_trace(text) is None
