@@ -13,7 +13,8 @@ from eval_gate.model.base import Record, decode_json
 from eval_gate.model.model_recording import CallMode, ExecutionCalls, ModelRecording
 from eval_gate.model.setup import SettingValue
 from eval_gate.struct import replace
-from eval_gate.targets.agent_address import ContainerProbe, resolve_host
+from eval_gate.targets.agent_address import ContainerProbe, is_local_host, resolve_host
+from eval_gate.targets.http.forwarding import BodyCopy
 from eval_gate.targets.http.pool import make_pool
 from eval_gate.targets.model.proxied_providers import GATE_PATH, build_execution_variables
 
@@ -37,7 +38,11 @@ class ModelProxy:
 
     @classmethod
     async def connect(cls, address: str) -> ModelProxy:
-        """Begin a run at the proxy. Raises GateError `model-proxy-unreachable` (incomplete)."""
+        """Begin a run at the proxy. Raises GateError: `model-proxy-unreachable` (incomplete), `invalid-proxy`."""
+        if not is_local_host(URL(address).host or ""):
+            raise GateError(
+                "invalid-proxy", "modelProxy names another machine, which could read the agent's keys", UNREACHABLE_HINT
+            )
         proxy = cls(address, make_pool(_MAX_CONNECTIONS, None))
         try:
             proxy._recording = await proxy._request("POST", "runs", ModelRecording)
@@ -102,10 +107,10 @@ class ModelProxy:
             async with self._pool.request(
                 method, URL(f"{self._url}{GATE_PATH}/{path}"), headers={"Host": self._host}, timeout=_TIMEOUT
             ) as response:
-                data = await response.content.read(_MAX_BYTES)
+                await (body := BodyCopy(_MAX_BYTES)).add_rest(response.content)
                 if response.status != 200:
                     raise _ProxyError(f"{who} refused a request of this run: HTTP {response.status}")
-                return decode_json(data, kind)
+                return decode_json(body.read_decoded(()), kind)
         except (TimeoutError, ClientError, OSError) as error:
             raise _ProxyError(f"{who} cannot be reached: {str(error)[:200] or type(error).__name__}") from error
         except MsgspecError as error:

@@ -94,6 +94,23 @@ def append_data(descriptor: int, data: bytes, file: Path) -> None:
         raise _build_write_error(file, error) from error
 
 
+def append_line(file: Path, line: bytes) -> None:
+    """Append a line in one call, so that a killed process leaves whole lines; an unfinished one stays by itself.
+
+    Raises GateError.
+    """
+    descriptor = open_to_append(file)
+    try:
+        end = os.fstat(descriptor).st_size
+        if end:
+            os.lseek(descriptor, end - 1, os.SEEK_SET)  # what is written goes to the end all the same
+            if os.read(descriptor, 1) != b"\n":
+                line = b"\n" + line
+        append_data(descriptor, line, file)
+    finally:
+        os.close(descriptor)
+
+
 def open_new_file(file: Path) -> int | None:
     """Create a file and return its descriptor, or None if it exists or is a link. Raises GateError."""
     with _convert_errors(file), _use_folder(file.parent) as folder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Annotated, ClassVar, Final, TypeVar, get_args
+from typing import Annotated, ClassVar, Final, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -88,11 +88,12 @@ class TrialKeys(FileModel):
         default=None, description="Number of the trials that have to pass; by default more than half of them."
     )
 
-    def merge(self, of_file: TrialKeys) -> tuple[int | None, int | None]:
-        """Return `trials` and `passes` of a case. `passes` of its file go with the `trials` of its file alone."""
-        if self.trials is not None:
-            return self.trials, self.passes
-        return of_file.trials, of_file.passes if self.passes is None else self.passes
+    def inherit_trials(self, of_file: TrialKeys) -> Self:
+        """Return the case with the `trials` of its file if it has none, and with the `passes` that go with them."""
+        if self.trials is not None or of_file.trials is None:
+            return self
+        passes = of_file.passes if self.passes is None else self.passes
+        return self.model_copy(update={"trials": of_file.trials, "passes": passes})
 
 
 def find_skip_reason(mistakes: Iterable[EvalMistake]) -> str | None:
@@ -257,7 +258,7 @@ class DocumentReader:
 
     def check_passes(self, keys: TrialKeys, path: Path, of_file: TrialKeys) -> None:
         """Report a problem if more trials would have to pass than there are."""
-        if keys.passes and (problem := describe_impossible_passes(keys.passes, keys.merge(of_file)[0])):
+        if keys.passes and (problem := describe_impossible_passes(keys.passes, keys.inherit_trials(of_file).trials)):
             self.problems.append(self.build_problem(problem, (*path, "passes")))
 
     def check_duplicate_ids(self, ids: Sequence[str]) -> None:

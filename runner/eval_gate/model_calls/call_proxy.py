@@ -12,12 +12,12 @@ from aiohttp import ClientError, web
 from msgspec import json as json_of
 from yarl import URL
 
+from eval_gate.errors import GateError
 from eval_gate.model.base import Record
 from eval_gate.model.limits import MAX_RESPONSE_BYTES
 from eval_gate.model.model_recording import CallMode, ExecutionCalls
 from eval_gate.model_calls.misses import describe_miss
 from eval_gate.model_calls.recording_file import CallRecording, ModelCall, RecordedCall
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.forwarding import (
     BodyCopy,
     ForwardingProxy,
@@ -52,24 +52,19 @@ class _Execution:
             self.misses.append(miss)
 
 
-class CallSource(FrozenStruct):
-    """How calls are answered: the mode, and the address of each provider."""
-
-    mode: CallMode
-    addresses: Mapping[str, str]
-    announce: Callable[[str], None] = lambda _: None
-
-
 class ModelCallProxy(ForwardingProxy):
     """Proxy of an agent's model calls, which the gate tells when executions begin and end."""
 
-    def __init__(self, recording: CallRecording, source: CallSource) -> None:
-        super().__init__(Redactor(), secure=source.mode is not CallMode.REPLAY)
-        self._recording, self._source = recording, source
+    def __init__(self, recording: CallRecording, addresses: Mapping[str, str], announce: Callable[[str], None]) -> None:
+        """`addresses` are those of the providers, by their names."""
+        super().__init__(Redactor(), secure=recording.mode is not CallMode.REPLAY)
+        self._recording, self._addresses, self._announce = recording, addresses, announce
         self._open: dict[str, _Execution] = {}
         self.outside = _Execution()
         """Calls that belong to no execution."""
         self.calls = self.replayed = self.recorded = 0
+        self.failure: GateError | None = None
+        """Why the file cannot be written."""
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Control an execution, or answer a model call."""
@@ -84,15 +79,12 @@ class ModelCallProxy(ForwardingProxy):
                 return self._direct_execution(request.method, execution_id)
             path = f"/{rest}"
         name = path.split("/")[1]
-        if name not in PROXIED or not path.startswith(f"{get_base_path(name)}/"):
-            return _refuse(f"the proxy of Eval Gate has no provider at {path[:200]}")
+        if name not in PROXIED:
+            return _refuse("no provider of models is at this path of the proxy")
         body = BodyCopy(MAX_RESPONSE_BYTES)
         await body.add_rest(request.content)
-        data = body.read_decoded(())
-        if len(data) > MAX_RESPONSE_BYTES:
-            return _refuse(f"the request is larger than {MAX_RESPONSE_BYTES:,} bytes")
-        call = ModelCall(request.method, path, request.rel_url.raw_query_string, data)
-        return await self._respond_to_call(request, call, data, self._list_executions(request, execution_id))
+        call = ModelCall(request.method, path, request.rel_url.raw_query_string, body.read_decoded(()))
+        return await self._respond_to_call(request, call, self._list_executions(request, execution_id))
 
     def _direct_execution(self, method: str, execution_id: str) -> web.Response:
         """Begin an execution, or end it and return its calls."""
@@ -116,17 +108,13 @@ class ModelCallProxy(ForwardingProxy):
         return [self._open.get(execution_id, self.outside)]
 
     async def _respond_to_call(
-        self, request: web.Request, call: ModelCall, data: bytes, executions: list[_Execution]
+        self, request: web.Request, call: ModelCall, executions: list[_Execution]
     ) -> web.StreamResponse:
         self.calls += 1
-        redact = Redactor(iter_exchange_secrets(request, None))
-        if len(executions) > 1:
-            return self._miss(
-                executions,
-                f"a model call came while {len(executions)} executions were open, and does not say to which it "
-                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time",
-            )
-        (execution,), mode = executions, self._source.mode
+        redact, mode = Redactor(iter_exchange_secrets(request, None)), self._recording.mode
+        if problem := self._find_problem(call, len(executions)):
+            return self._miss(executions, problem)
+        (execution,) = executions
         number = execution.numbers[call.key]
         recorded = None
         if mode is not CallMode.RECORD:
@@ -138,35 +126,47 @@ class ModelCallProxy(ForwardingProxy):
             return await _replay(request, recorded)
         if mode is CallMode.REPLAY:
             return self._miss(executions, describe_miss(call, self._recording, redact))
-        return await self._ask_provider(request, call, data, execution, redact)
+        return await self._ask_provider(request, call, execution, redact)
+
+    def _find_problem(self, call: ModelCall, executions: int) -> str | None:
+        """Find why a call gets no answer, whatever is recorded."""
+        if executions > 1:
+            return (
+                f"a model call came while {executions} executions were open, and does not say to which it "
+                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time"
+            )
+        if not call.path.startswith(f"{get_base_path(call.provider)}/"):
+            return f"a model call came to another path than {get_base_path(call.provider)}/…"
+        if self._recording.mode is not CallMode.REPLAY and not self._addresses.get(call.provider):
+            return f"the address of {call.provider} is not set: {PROXIED[call.provider].address_variable}"
+        size = len(call.data)
+        return f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes" if size > MAX_RESPONSE_BYTES else None
 
     def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
         for execution in executions:
             execution.add_miss(miss)
-        self._source.announce(f"Not answered: {miss}")
+        self._announce(f"Not answered: {miss}")
         return _refuse(miss)
 
     async def _ask_provider(
-        self, request: web.Request, call: ModelCall, data: bytes, execution: _Execution, redact: Redactor
+        self, request: web.Request, call: ModelCall, execution: _Execution, redact: Redactor
     ) -> web.StreamResponse:
         """Forward a call, and record it if the provider answered it."""
-        name = call.path.split("/")[1]
+        name = call.provider
         rest = request.raw_path.partition(get_base_path(name))[2]
-        url = URL(f"{self._source.addresses.get(name, '').rstrip('/')}{rest}", encoded=True)
-        if not url.host:
-            return _refuse(f"the address of {name} is not set: {PROXIED[name].address_variable}")
+        url = URL(f"{self._addresses[name].rstrip('/')}{rest}", encoded=True)
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
             headers.popall(header, None)
         headers["Host"], headers["Accept-Encoding"] = url.host_port_subcomponent or "", "identity"
         execution.live += 1
         try:
-            received = await self.forward(request, url, headers, data or None, MAX_RESPONSE_BYTES)
+            received = await self.forward(request, url, headers, call.data or None, MAX_RESPONSE_BYTES)
         except (ClientError, OSError, TimeoutError) as error:
             received = ReceivedResponse(error=f"{name} cannot be reached: {self.describe_error(error)}")
         why = received.error or self._record(call, received, execution, redact)
         if why:
-            self._source.announce(f"Not recorded: {redact(why)}")
+            self._announce(f"Not recorded: {redact(why)}")
         return await end_response(received)
 
     def _record(
@@ -188,7 +188,11 @@ class ModelCallProxy(ForwardingProxy):
         execution.numbers[call.key] += 1
         content_type = received.head.headers.get("content-type", "")
         count = self._recording.count
-        why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        try:
+            why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        except GateError as error:
+            self.failure = self.failure or error
+            return error.message
         self.recorded += self._recording.count - count
         return why
 

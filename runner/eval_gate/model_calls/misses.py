@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 from collections.abc import Mapping
 from itertools import islice
 from typing import Final
@@ -52,15 +53,10 @@ def _list_differences(
 def _format_sides(
     recorded: Mapping[ValuePath, JsonValue], current: Mapping[ValuePath, JsonValue], path: ValuePath
 ) -> tuple[str, str]:
-    texts = [_format_value(side[path]) if path in side else None for side in (recorded, current)]
-    old, new = (text or "" for text in texts)
-    equal = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), 0)
-    begin = max(equal - _CONTEXT, 0)
-    parts = [
-        "nothing" if text is None else f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`"
-        for text in texts
-    ]
-    return parts[0], parts[1]
+    texts = [_format_value(side[path]) if path in side else "" for side in (recorded, current)]
+    begin = max(len(os.path.commonprefix(texts)) - _CONTEXT, 0)  # noqa: RUF071 (of texts, not of paths)
+    old, new = (f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`" for text in texts)
+    return old if path in recorded else "nothing", new if path in current else "nothing"
 
 
 def _format_value(value: JsonValue) -> str:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.model_recording import CallMode
-from eval_gate.model_calls.call_proxy import CallSource, ModelCallProxy
+from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from eval_gate.process.git import read_git_line
 from eval_gate.process.run import ProcessError, start_in_front
-from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.forwarding import HOST
 from eval_gate.targets.model.proxied_providers import PROXIED, build_environment
 from eval_gate.text.escape import format_count
@@ -24,44 +23,40 @@ _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_EXIT_BASE: Final = 128
 
 
-class ProxiedCommand(FrozenStruct):
-    """A command, and where and how its model calls are answered. Port 0 is a free one."""
-
-    command: tuple[str, ...]
-    file: Path
-    mode: CallMode
-    host: str = HOST
-    port: int = 0
-
-
-async def run_proxied(call: ProxiedCommand, announce: Callable[[str], None]) -> int:
+async def run_proxied(
+    command: Sequence[str], file: Path, mode: CallMode, place: tuple[str, int], announce: Callable[[str], None]
+) -> int:
     """Run the command, and return its exit code, or 3 instead of 0 if a call of no execution got no answer.
 
-    Raises GateError for a recording, port or command that cannot be used.
+    `place` is the address at which the proxy listens, and its port; 0 is a free one.
+
+    Raises GateError for a recording, port or command that cannot be used, and for a file that could not be written.
     """
     commit = read_git_line(Path.cwd(), "rev-parse", "HEAD")
-    recording = CallRecording(call.file, call.mode, commit)
-    if call.mode is CallMode.REPLAY and not recording.count:
+    recording = CallRecording(file, mode, commit)
+    if mode is CallMode.REPLAY and not recording.count:
         hint = "record first: eval-gate record -- CMD"
-        raise GateError("invalid-recording", f"the recording {call.file} does not exist, or is empty", hint)
+        raise GateError("invalid-recording", f"the recording {file} does not exist, or is empty", hint)
     addresses = {
         name: os.environ.get(row.address_variable or "") or row.default_address or "" for name, row in PROXIED.items()
     }
-    proxy = ModelCallProxy(recording, CallSource(call.mode, addresses, announce))
+    proxy = ModelCallProxy(recording, addresses, announce)
     try:
-        async with proxy.listen(call.port, call.host) as port:
-            announce(f"Model calls: {call.mode} at http://{HOST}:{port} ({call.file})")
+        async with proxy.listen(place[1], place[0]) as port:
+            announce(f"Model calls: {mode} at http://{HOST}:{port} ({file})")
             environment = build_environment(
                 os.environ,
                 f"http://{HOST}:{port}",
                 recording.description.providers,
-                without_keys=call.mode is CallMode.REPLAY,
+                without_keys=mode is CallMode.REPLAY,
             )
-            code = await _run_command(call.command, environment)
+            code = await _run_command(command, environment)
     finally:
         await proxy.aclose()
     counts = f"{format_count(proxy.calls, 'call')}, {proxy.replayed:,} replayed, {proxy.recorded:,} recorded"
     announce(f"Model calls: {counts}" if proxy.calls else _NOTHING)
+    if proxy.failure is not None:
+        raise proxy.failure
     return ExitCode.INCOMPLETE if code == 0 and proxy.outside.misses else code
 
 
@@ -71,18 +66,19 @@ _NOTHING: Final = (
 )
 
 
-async def _run_command(command: tuple[str, ...], environment: dict[str, str]) -> int:
+async def _run_command(command: Sequence[str], environment: dict[str, str]) -> int:
     """Run a command to its end, pass signals on to it, and return its exit code. Raises GateError."""
     try:
         child = start_in_front(command, environment)
     except ProcessError as error:
         raise GateError("command-not-started", error.message, "write the command behind --") from error
     loop = asyncio.get_running_loop()
-    for number in _PASSED_ON:
+    numbers = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup leaves it
+    for number in numbers:
         loop.add_signal_handler(number, child.send_signal, number)
     try:
         await child.exited.wait()
     finally:
-        for number in _PASSED_ON:
+        for number in numbers:
             loop.remove_signal_handler(number)
     return child.code if child.code >= 0 else _SIGNAL_EXIT_BASE - child.code

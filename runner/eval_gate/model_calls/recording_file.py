@@ -21,7 +21,7 @@ from msgspec import json as json_of
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.reading import read_limited
-from eval_gate.files.writing import append_data, open_to_append, write_atomically
+from eval_gate.files.writing import append_line, write_atomically
 from eval_gate.model.base import JsonValue, Record, decode_json
 from eval_gate.model.limits import RECORDING_BYTES, RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ModelRecording
@@ -40,15 +40,16 @@ class ModelCall:
         self.method = method
         pairs = [pair for pair in parse_qsl(query, keep_blank_values=True) if not is_credential_name(pair[0])]
         self.path = f"{path}?{urlencode(sorted(pairs))}" if pairs else path
-        self._body = body
+        self.provider = path.split("/")[1]
+        self.data = body
 
     @cached_property
     def body(self) -> JsonValue:
         """Parsed body; the SHA-256 of one that is not JSON."""
         try:
-            return parse_untrusted_json(self._body or b"null")
+            return parse_untrusted_json(self.data or b"null")
         except UntrustedJsonError:
-            return {"sha256": hashlib.sha256(self._body).hexdigest()}
+            return {"sha256": hashlib.sha256(self.data).hexdigest()}
 
     @cached_property
     def key(self) -> str:
@@ -88,7 +89,7 @@ class CallRecording:
 
     def __init__(self, file: Path, mode: CallMode, commit: str | None = None) -> None:
         """Read the file, which `record` replaces at its first call. Raises GateError `invalid-recording`."""
-        self._file, self._mode, self._commit = file, mode, commit
+        self._file, self.mode, self._commit = file, mode, commit
         self._calls: defaultdict[str, list[RecordedCall]] = defaultdict(list)
         self.count = 0
         for call in _read_calls(file) if mode is not CallMode.RECORD else ():
@@ -111,7 +112,9 @@ class CallRecording:
 
     def add(self, call: ModelCall, number: int, response: tuple[int, str, bytes], redact: Redactor) -> str | None:
         """Record a call with its status, content type and response; return why not, or None. Raises GateError."""
-        if number != len(self._calls[call.key]):
+        if number > (recorded_count := self.count_calls(call.key)):
+            return "an earlier call with the same request is not recorded"
+        if number < recorded_count:
             return None  # another execution has recorded it
         status, content_type, content = response
         try:
@@ -136,11 +139,9 @@ class CallRecording:
         line = json_of.encode(recorded) + b"\n"
         if len(line) > RECORDING_LINE_BYTES:
             return f"it is larger than {RECORDING_LINE_BYTES:,} bytes"
-        if self._mode is CallMode.RECORD and not self.count:
+        if self.mode is CallMode.RECORD and not self.count:
             write_atomically(self._file, b"")
-        descriptor = open_to_append(self._file)
-        with open(descriptor, "rb"):  # noqa: PTH123 (closes the descriptor)
-            append_data(descriptor, line, self._file)
+        append_line(self._file, line)
         self._keep(recorded)
         return None
 
@@ -150,7 +151,7 @@ class CallRecording:
             self.count += 1
 
     def _describe(self) -> ModelRecording:
-        described = ModelRecording(mode=self._mode, file=str(self._file))
+        described = ModelRecording(mode=self.mode, file=str(self._file))
         if not self.count:
             return described
         oldest = min(self, key=lambda call: call.recorded_at)

@@ -31,6 +31,12 @@ def test_connect__other_server__ends_the_run_before_its_first_request(body, stat
     assert (caught.value.code, caught.value.exit_code) == ("model-proxy-unreachable", ExitCode.INCOMPLETE)
 
 
+def test_connect__another_machine__is_refused() -> None:
+    with pytest.raises(GateError, match="names another machine") as caught:
+        asyncio.run(ModelProxy.connect("http://proxy.example:8799"))
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
 def test_connect__nobody_listens__is_unreachable() -> None:
     with pytest.raises(GateError, match="cannot be reached"):
         asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{unused_port()}"))

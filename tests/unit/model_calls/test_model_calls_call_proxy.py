@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.model_recording import CallMode
-from eval_gate.model_calls.call_proxy import CallSource, ModelCallProxy
+from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from tests.support.agents import Exchange, Handler, agent
 
@@ -63,8 +63,8 @@ def use_proxy(
     announced: list[str] = []
 
     async def main(url: str) -> tuple[object, ModelCallProxy]:
-        source = CallSource(mode, {"openai": f"{url}/base/v1"}, announced.append)
-        proxy = ModelCallProxy(CallRecording(file, mode, "3f2c1ab" * 5), source)
+        recording = CallRecording(file, mode, "3f2c1ab" * 5)
+        proxy = ModelCallProxy(recording, {"openai": f"{url}/base/v1"}, announced.append)
         try:
             async with proxy.listen(0) as port:
                 return await asyncio.to_thread(client, Client(port)), proxy
@@ -204,10 +204,19 @@ def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
     assert (proxy.recorded, announced[0].startswith("Not recorded: the connection broke")) == (0, True)
 
 
-@pytest.mark.parametrize("path", ["/mistral/v1/chat", "/openai/chat", "/", "/azure/openai/x"])
-def test_call__to_a_provider_without_an_address__is_refused(file, path) -> None:
-    (status, body), _, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
-    assert (status, b"Eval Gate" in body) == (404, True)
+@pytest.mark.parametrize(
+    ("path", "misses"), [("/mistral/v1/chat", 0), ("/", 0), ("/openai/chat", 1), ("/azure/openai/x", 1)]
+)
+def test_call__that_can_go_nowhere__is_refused_and_a_miss_if_it_is_of_a_provider(file, path, misses) -> None:
+    (status, body), proxy, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
+    assert (status, b"Eval Gate" in body, len(proxy.outside.misses)) == (404, True, misses)
+
+
+def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_response(file) -> None:
+    file.mkdir()
+    (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask())
+    assert (status, proxy.recorded, announced[0][:13]) == (200, 0, "Not recorded:")
+    assert proxy.failure is not None
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:

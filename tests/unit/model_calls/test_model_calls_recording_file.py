@@ -54,7 +54,8 @@ def test_record__first_call__replaces_an_earlier_recording_and_not_before(record
     file = tmp_path / "calls.jsonl"
     file.write_text("earlier\n")
     assert file.read_text() == "earlier\n"
-    assert [add(recording, 1), add(recording, 1, 1), add(recording, 1), add(recording, 1, 5)] == [None] * 4
+    assert [add(recording, 1), add(recording, 1, 1), add(recording, 1)] == [None] * 3
+    assert "an earlier call" in (add(recording, 1, 5) or "")
     assert [json.loads(line)["number"] if "number" in line else 0 for line in file.read_text().splitlines()] == [0, 1]
 
 

@@ -73,8 +73,8 @@ def load_trusted_config(step: Step, config: RunConfig, variables: Mapping[str, s
     limits = config.limits
     if limits.passes or base.limits.passes:  # the number of passes says little without that of the trials
         limits = replace(limits, trials=base.limits.trials, passes=base.limits.passes)
-    ruled = replace(config, policy=base.policy, limits=limits, results=results, base_agent=base_agent)
-    ruled = replace(ruled, trace_url=base.trace_url)
+    ruled = replace(config, policy=base.policy, limits=limits, results=results)
+    ruled = replace(ruled, base_agent=base_agent, trace_url=base.trace_url)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is StepMode.RELAY else _compare_rules(ruled, config)
     return TrustedConfig(ruled, unused)

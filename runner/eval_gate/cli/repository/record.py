@@ -77,8 +77,7 @@ def _run(command: list[str], recording: str, place: tuple[str, int | None], mode
     from pathlib import Path
 
     from eval_gate.cli.terminal.console import print_message
-    from eval_gate.model_calls.proxied_command import ProxiedCommand, run_proxied
+    from eval_gate.model_calls.proxied_command import run_proxied
     from eval_gate.process.signals import run_async
 
-    call = ProxiedCommand(tuple(command), Path(recording), mode, place[0], place[1] or 0)
-    raise typer.Exit(run_async(run_proxied(call, print_message)))
+    raise typer.Exit(run_async(run_proxied(command, Path(recording), mode, (place[0], place[1] or 0), print_message)))

@@ -120,8 +120,7 @@ def _describe_validation_error(detail: ErrorDetails) -> str:
 def _build_case(
     suite: file_model.AgentEvalsSuite, index: int, agent: SuiteAgent, reader: DocumentReader, findings: Findings
 ) -> EvalCase:
-    case, mistakes = suite.cases[index], reader.build_mistakes(findings, index)
-    trials, passes = case.merge(suite.defaults)
+    case, mistakes = suite.cases[index].inherit_trials(suite.defaults), reader.build_mistakes(findings, index)
     timeout_ms = case.timeout or suite.defaults.timeout or DEFAULT_TIMEOUT_MS
     return EvalCase(
         id=case.id,
@@ -144,8 +143,8 @@ def _build_case(
         prompt_fingerprint=compute_digest(case.prompt),
         expectation_fingerprint=compute_digest(_dump_assertions(case)),
         warnings=reader.build_warnings(findings, index),
-        trials=trials,
-        passes=passes,
+        trials=case.trials,
+        passes=case.passes,
     )
 
 

@@ -198,16 +198,13 @@ def load_suite(document: JsonValue, positions: Positions, source: EvalSource, re
         metadata=_build_metadata(envelope),
         file_hash=source.file_hash,
         cases=tuple(
-            replace(
-                _build_case(
-                    case,
-                    one,
-                    Location(file=source.file, line=reader.find_line(("cases", index))),
-                    reader.build_warnings(warned, index),
-                    reader.build_mistakes(warned, index),
-                    envelope,
-                ),
-                agent_hooks=replace(suite_hooks, **_read_hooks(case, "each", folder)),
+            _build_case(
+                case.inherit_trials(envelope),
+                one,
+                replace(suite_hooks, **_read_hooks(case, "each", folder)),
+                Location(file=source.file, line=reader.find_line(("cases", index))),
+                reader.build_warnings(warned, index),
+                reader.build_mistakes(warned, index),
             )
             for index, (case, one) in enumerate(zip(envelope.cases, expected, strict=True))
         ),
@@ -273,13 +270,12 @@ def _collect_expectations(cases: Iterable[ToolForgeCase], raw_cases: Iterable[Js
 def _build_case(
     case: ToolForgeCase,
     expected: CaseExpectation,
+    hooks: WorkspaceHooks,
     location: Location,
     warnings: tuple[str, ...],
     mistakes: tuple[EvalMistake, ...],
-    envelope: Envelope,
 ) -> EvalCase:
     max_turns = case.max_turns or 5
-    trials, passes = case.merge(envelope)
     conversation = _build_conversation(case, expected)
     user = conversation.user if conversation is not None else None
     prompt: JsonValue = (
@@ -297,6 +293,7 @@ def _build_case(
         tags=tuple(case.tags or ()),
         draft=case.draft,
         stubs=case.stubs,
+        agent_hooks=hooks,
         max_turns=max_turns,
         skip_reason=find_skip_reason(mistakes),
         location=location,
@@ -305,8 +302,8 @@ def _build_case(
         prompt_fingerprint=fingerprint_json(question)[:DIGEST_DIGITS],
         expectation_fingerprint=fingerprint_json(expected.canonical_json)[:DIGEST_DIGITS],
         warnings=warnings,
-        trials=trials,
-        passes=passes,
+        trials=case.trials,
+        passes=case.passes,
     )
 
 
@@ -314,11 +311,12 @@ def _read_hooks(
     part: Envelope | ToolForgeCase, scope: Literal["all", "each"], folder: str
 ) -> dict[str, tuple[WorkspaceHook, ...]]:
     """Read the hooks before and after a suite, or each execution of a case, each with its place in the file."""
-    read, whose = {}, " of the suite" if scope == "all" else ""
+    built_hooks, whose = {}, " of the suite" if scope == "all" else ""
     for key, hooks in (("before", part.hooks_before), ("after", part.hooks_after)):
-        listed = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
-        read[f"{key}_{scope}"] = tuple(one.build(folder, f"`{key}{at}`{whose}") for at, one in listed.items() if one)
-    return read
+        by_place = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
+        places = ((f"`{key}{place}`{whose}", one) for place, one in by_place.items() if one)
+        built_hooks[f"{key}_{scope}"] = tuple(one.build(folder, place) for place, one in places)
+    return built_hooks
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:

@@ -17,7 +17,7 @@ GATE_PATH: Final = "/eval-gate"
 """Path of the requests by which the gate controls the proxy."""
 REPLACED_VARIABLE: Final = "_EVAL_GATE_REPLACED"
 """Variable with the values that other variables had before, as JSON."""
-PLACEHOLDER_KEY: Final = "replayed"
+PLACEHOLDER_KEY: Final = "no-key-in-a-replay"
 PROXIED: Final[Mapping[str, ProviderRow]] = {
     provider.value: row for provider, row in PROVIDERS.items() if row.address_variable
 }

@@ -5,7 +5,6 @@ A recording stores requests only as a hash, and responses as received. It contai
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,7 +15,7 @@ from msgspec import json as json_of
 from eval_gate.config.settings import RecordingMode
 from eval_gate.errors import ExitCode, GateError, treat_errors_as_incomplete
 from eval_gate.files.reading import read_limited
-from eval_gate.files.writing import append_data, open_to_append, write_atomically
+from eval_gate.files.writing import append_line, write_atomically
 from eval_gate.model import limits
 from eval_gate.model.base import Record, as_json, decode_json
 from eval_gate.model.conversation import Message, ToolSpec
@@ -141,32 +140,18 @@ class Recording:
         with treat_errors_as_incomplete():  # requests have been sent
             if self._own is not None and key not in self._own_keys:
                 self._own_keys.add(key)
-                _append_line(self._own, line)
+                append_line(self._own, line)
             if is_new and self._shared is not None:
                 if not self._healed:
                     self._healed = True
                     # leave what can be read; another run may have added to it since it was read
                     readable = read_recording(self._shared).entries
                     write_atomically(self._shared, b"".join(map(_encode_line, readable)))
-                _append_line(self._shared, line)
+                append_line(self._shared, line)
 
 
 def _encode_line(entry: RecordedResponse) -> bytes:
     return json_of.encode(entry) + b"\n"
-
-
-def _append_line(file: Path, line: bytes) -> None:
-    """Append a line in one call, so that a killed process leaves whole lines; an unfinished one stays by itself."""
-    descriptor = open_to_append(file)
-    try:
-        end = os.fstat(descriptor).st_size
-        if end:
-            os.lseek(descriptor, end - 1, os.SEEK_SET)  # what is written goes to the end all the same
-            if os.read(descriptor, 1) != b"\n":
-                line = b"\n" + line
-        append_data(descriptor, line, file)
-    finally:
-        os.close(descriptor)
 
 
 def read_recording(file: Path) -> RecordingFile:
