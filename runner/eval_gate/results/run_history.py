@@ -119,7 +119,7 @@ def join_histories(newest: History, further: Sequence[History]) -> History:
         case = build_case_history(
             [entries.get(run.run_id, NO_ENTRY) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
         )
-        rule = next((known.pass_rule for one in histories if (known := one.get_case(key)).runs), None)
+        rule = next((one.pass_rule for history in histories if (one := history.get_case(key)).runs), None)
         suites.setdefault(key.suite, {})[key.case_id] = replace(case, pass_rule=rule)
     return assemble_history(runs, suites, newest.levels)
 
