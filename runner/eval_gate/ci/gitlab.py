@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
-from pydantic import JsonValue
-
-from eval_gate.ci.publication import PAGE_SIZE, CommentCalls, Review, ReviewText, read_variable
+from eval_gate.ci.publication import PAGE_SIZE, Review, read_variable
 from eval_gate.text.secret import Secret
 
 
 def describe_review(variables: Mapping[str, str]) -> Review:
     """Describe the merge request of a GitLab job. Raises PublicationError. The job's own token cannot write notes."""
-    project = f"projects/{read_variable(variables, 'CI_PROJECT_ID')}"
-    commit = read_variable(variables, "CI_COMMIT_SHA")
-    number, run_url = variables.get("CI_MERGE_REQUEST_IID"), variables.get("CI_JOB_URL")
-
-    def build_comment(body: str) -> JsonValue:
-        return {"body": body}
-
-    def build_status(text: ReviewText) -> JsonValue:
-        body: dict[str, JsonValue] = {
-            "state": "success" if text.passed else "failed",
-            "name": text.key,
-            "description": text.title,
-            "target_url": run_url,
-            "pipeline_id": variables.get("CI_PIPELINE_ID"),
-        }
-        return {key: value for key, value in body.items() if value}
-
+    read = partial(read_variable, variables)
+    project, commit = f"projects/{read('CI_PROJECT_ID')}", read("CI_COMMIT_SHA")
+    number = variables.get("CI_MERGE_REQUEST_IID")
+    token = Secret(read("GITLAB_TOKEN", "a project access token with the scope api"))
+    run_url, pipeline = read("CI_JOB_URL"), read("CI_PIPELINE_ID")
     return Review(
         system="GitLab",
-        address=read_variable(variables, "CI_API_V4_URL"),
-        token=Secret(read_variable(variables, "GITLAB_TOKEN", "a project access token with the scope api")),
+        address=read("CI_API_V4_URL"),
+        token=token,
         path=f"{project}/merge_requests/{number}",
         place=f"merge request {number}" if number else None,
         sha=variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or commit,
@@ -40,17 +27,19 @@ def describe_review(variables: Mapping[str, str]) -> Review:
         open_state=("state", "opened"),
         head="sha",
         account=("user", "id", {}),
-        comments=CommentCalls(
-            "notes",
-            items="$",
-            ids=("id",),
-            text="body",
-            author="author.id",
-            query={"sort": "asc", "per_page": PAGE_SIZE},
-            build_new=build_comment,
-            build_update=build_comment,
-        ),
+        comments_path="notes",
+        comments="$",
+        comment_ids=("id",),
+        body="body",
+        author="author.id",
+        paging={"sort": "asc", "per_page": PAGE_SIZE},
+        build_comment=lambda body: {"body": body},
         status_path=f"{project}/statuses/{commit}",
-        build_status=build_status,
-        version={},
+        build_status=lambda text: {
+            "state": "success" if text.passed else "failed",
+            "name": text.key,
+            "description": text.title,
+            "target_url": run_url,
+            "pipeline_id": pipeline,
+        },
     )

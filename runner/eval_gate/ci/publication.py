@@ -15,7 +15,7 @@ import httpx
 from pydantic import JsonValue
 
 from eval_gate.files.certificates import load_ssl_context
-from eval_gate.struct import FrozenStruct
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.escape import to_one_line
 from eval_gate.text.redaction import Redactor
@@ -29,8 +29,6 @@ PAGE_SIZE: Final = 50
 MAX_PAGES: Final = 20
 MAX_MARKED: Final = 20
 """Comments with the gate's marker that are tried: strangers can write it too."""
-_NOT_OURS: Final = frozenset({403, 404, 410})
-"""Responses to a change of a comment that another account wrote, or that was deleted."""
 _REFERENCES: Final = re.compile(
     r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|[!$&](?=\d)|(?:(?<!~)~|%|&#(?!8203;|46;|95;)\d+;)(?=[\w/\"]|&#95;)",
     re.MULTILINE,
@@ -58,23 +56,6 @@ class ReviewText(FrozenStruct):
     key: str
 
 
-class CommentCalls(FrozenStruct):
-    """Calls that list and write comments, below the address of a pull request."""
-
-    path: str
-    items: str
-    """Place of the list in a page."""
-    ids: tuple[str, ...]
-    """Places of the id of a comment, or of its thread and of itself."""
-    text: str
-    author: str
-    query: Query
-    """Parameters of the list: pages of `PAGE_SIZE`, the oldest comment first. Empty if it has no pages."""
-    build_new: Callable[[str], JsonValue]
-    build_update: Callable[[str], JsonValue]
-    update_verb: str = "PUT"
-
-
 class Review(FrozenStruct, kw_only=True):
     """Pull request of a job, or its commit without one, as one system's API describes it."""
 
@@ -86,17 +67,30 @@ class Review(FrozenStruct, kw_only=True):
     """Pull request for people, such as `merge request 7`."""
     sha: str
     """Newest commit of the source branch when the job started."""
-    run_url: str | None
+    run_url: str
     open_state: tuple[str, str]
     """Place and value of the state of an open pull request."""
     head: str
     """Place of its newest commit, which may be abbreviated."""
     account: tuple[str, str, Query] | None
     """Path, place and parameters that tell the token's account; None if only the system can tell whose a comment is."""
-    comments: CommentCalls
+    comments_path: str
+    """Path of the comments below `path`."""
+    comments: str
+    """Place of the list in a page of comments."""
+    comment_ids: tuple[str, ...]
+    """Places of the id of a comment, or of its thread and of itself."""
+    body: str
+    author: str
+    paging: Query = field(default_factory=dict)
+    """Parameters of the list: pages of `PAGE_SIZE`, the oldest comment first. Empty if it has no pages."""
+    build_comment: Callable[[str], JsonValue]
+    wrap_new: Callable[[JsonValue], JsonValue] = lambda comment: comment
+    """Makes of a comment what creates it."""
+    update_verb: str = "PUT"
     status_path: str
     build_status: Callable[[ReviewText], JsonValue]
-    version: Query
+    version: Query = field(default_factory=dict)
     """Parameters of every call that has no others of these names."""
     has_html: bool = True
 
@@ -130,7 +124,7 @@ class Review(FrozenStruct, kw_only=True):
         marked = list(self._iter_marked(text.marker))
         updated = [one for one in marked[:MAX_MARKED] if self._update(one, text.body)]
         if not updated:
-            self._send("POST", f"{self.path}/{self.comments.path}", self.comments.build_new(text.body))
+            self._send("POST", f"{self.path}/{self.comments_path}", self.wrap_new(self.build_comment(text.body)))
         return f"comment {'updated' if updated else 'written'} on {self.place}"
 
     def _iter_marked(self, marker: str) -> Iterator[str]:
@@ -139,28 +133,27 @@ class Review(FrozenStruct, kw_only=True):
         if self.account is not None:
             path, place, query = self.account
             account = self._pick(self._send("GET", path, **query), place)
-        for page in range(1, MAX_PAGES + 1 if self.comments.query else 2):
-            data = self._send("GET", f"{self.path}/{self.comments.path}", page=page, **self.comments.query)
-            items = get_by_path(data, self.comments.items) if self._pick(data, self.comments.items) else None
+        for page in range(1, MAX_PAGES + 1 if self.paging else 2):
+            data = self._send("GET", f"{self.path}/{self.comments_path}", page=page, **self.paging)
+            items = _find(data, self.comments)
             if not isinstance(items, list):
                 raise PublicationError(f"a response of {self.system} has no list of comments")
             for one in items:
-                body = _find_text(one, self.comments.text)
+                body = str(_find(one, self.body))
                 is_marked = body.startswith(f"{marker}\n") or body.endswith(f"\n{marker}")
-                if is_marked and account in {None, _find_text(one, self.comments.author)}:
-                    yield "/comments/".join(self._pick(one, place) for place in self.comments.ids)
+                if is_marked and account in {None, str(_find(one, self.author))}:
+                    yield "/comments/".join(self._pick(one, place) for place in self.comment_ids)
             if len(items) < PAGE_SIZE:
                 return
 
     def _update(self, comment: str, body: str) -> bool:
-        calls = self.comments
-        path = f"{self.path}/{calls.path}/{comment}"
+        """Update a comment; False if another account wrote it, or it was deleted."""
         try:
-            self._send(calls.update_verb, path, calls.build_update(body))
+            self._send(self.update_verb, f"{self.path}/{self.comments_path}/{comment}", self.build_comment(body))
         except PublicationError as error:
-            if error.status in _NOT_OURS:
-                return False
-            raise
+            if error.status not in {403, 404, 410}:
+                raise
+            return False
         return True
 
     def _send(self, verb: str, path: str, body: JsonValue = None, **query: str | int) -> JsonValue:
@@ -183,17 +176,17 @@ class Review(FrozenStruct, kw_only=True):
             raise PublicationError(f"{reason}, but not with JSON: is the token valid?") from None
 
     def _pick(self, data: JsonValue, place: str) -> str:
-        if text := _find_text(data, place):
-            return text
-        raise PublicationError(f"a response of {self.system} has no {place}")
+        if (value := _find(data, place)) is None or value == "":
+            raise PublicationError(f"a response of {self.system} has no {place}")
+        return str(value)
 
 
-def _find_text(data: JsonValue, place: str) -> str:
-    """Find the text or number at a place; empty without one, such as the author of a deleted account."""
+def _find(data: JsonValue, place: str) -> JsonValue:
+    """Find the value at a place; None without one, such as the author of a deleted account."""
     try:
-        return str(get_by_path(data, place))
+        return get_by_path(data, place)
     except PathError:
-        return ""
+        return None
 
 
 def read_variable(variables: Mapping[str, str], name: str, hint: str = "the CI system sets it") -> str:

@@ -19,6 +19,7 @@ from eval_gate.config.setting import Panel, Place, Setting, Text, define_setting
 from eval_gate.config.setting_sources import UNKNOWN_SOURCES, SettingSources
 from eval_gate.text.quoting import describe_name, quote_value
 from eval_gate.text.secret import SecretAddress
+from eval_gate.text.trace_addresses import parse_trace_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -318,13 +319,6 @@ def parse_proxy_address(text: str) -> str:
     return text
 
 
-def parse_trace_url(text: str) -> str:
-    """Validate the template of links to traces. Raises ValueError for a person."""
-    from eval_gate.text.trace_addresses import parse_trace_template
-
-    return parse_trace_template(text)
-
-
 def check_store(text: str) -> str:
     """Refuse a URL with a password, which messages would show. Raises ValueError for a person."""
     if urlsplit(text).password is not None:
@@ -589,7 +583,7 @@ class RunConfig:
         "Address of a trace, with {{traceId}}, which makes the ids of traces links.",
         default_text="no links",
         metavar="URL",
-        each=parse_trace_url,
+        each=parse_trace_template,
         input=False,
         no_effect="it is what is shown of a result",
     )

@@ -202,9 +202,9 @@ class TrialRunner:
             except BudgetUsedError as error:
                 raise BudgetUsedError(error.turn, error.cost_usd + _sum_costs(records)) from error
         joined = join_attempts(rule, job.case.pass_score, records)
-        unanswered = next((one for one in records if one.error_cause is ErrorCause.MODEL_CALL_MISSING), None)
-        if unanswered is not None:  # no other attempt outweighs it
-            return _add_missing_call(joined, unanswered.error or "")
+        missed_call = next((one for one in records if one.error_cause is ErrorCause.MODEL_CALL_MISSING), None)
+        if missed_call is not None:  # no other attempt outweighs it
+            return _add_missing_call(joined, missed_call.error or "")
         if no_response is not None and joined.error_kind is no_response.record.error_kind:
             raise NoResponseError(joined)
         return joined
@@ -542,9 +542,9 @@ def build_defect_record(trial_record: TrialRecord, error: Exception) -> TrialRec
 
 def _build_retry_timeout(error: TargetError, timeout_ms: float | None) -> TargetError:
     message = f"{error.message}; no time left to retry within {timeout_ms} ms"
-    late = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
-    late.trace_id = error.trace_id
-    return late
+    end = TargetError(message, fault=error.fault, status=error.status, hint=error.hint, known_cause=error.known_cause)
+    end.trace_id = error.trace_id
+    return end
 
 
 def _add_evaluation_error(trial_record: TrialRecord, error: EvaluatorError) -> TrialRecord:

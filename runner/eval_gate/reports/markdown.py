@@ -16,12 +16,7 @@ from eval_gate.model.execution import Status
 from eval_gate.reports import markdown_fragments
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.detail_levels import COMMENT_LIMIT, DETAIL_LEVELS, DetailLevel, render_within_limit
-from eval_gate.reports.markdown_fragments import (
-    format_case_link,
-    format_evidence_cell,
-    format_name_link,
-    format_trace_link,
-)
+from eval_gate.reports.markdown_fragments import format_case_link, format_evidence_cell, format_name_link
 from eval_gate.reports.template_engine import build_environment, tidy_markdown
 from eval_gate.reports.text_difference import CONTEXT_CHARACTERS
 from eval_gate.reports.view.behaviour_rows import BehaviourReport, BehaviourRow
@@ -172,7 +167,8 @@ def render_responses(row: CaseRow, limit: int = CONTEXT_CHARACTERS) -> str:
         parts += [*_format_prompt_lines(sides, row), *_format_responses(sides, limit)]
         parts += [sides.turn.later_turns] if sides.turn and sides.turn.later_turns else []
     links = [f"[Open the case]({row.page_url})"] if row.page_url else []
-    parts += filter(None, [" · ".join(filter(None, [*links, markdown_fragments.format_traces(row)]))])
+    if links := [*links, *markdown_fragments.iter_traces(row)]:
+        parts.append(" · ".join(links))
     return "\n\n".join([*parts, "</details>"])
 
 
@@ -401,7 +397,7 @@ def _render_cause_group(cause: Cause[CaseRow], noun: str, detail: DetailLevel, c
     number = f"{cause.count} of {format_count(total, 'case')}" if total else _count_group(cause, noun)
     lines = [f"**{number}:** {format_code_span(shorten_error(drop_error_prefix(cause.text)))}{facts}"]
     if cause.count == 1:
-        return f"{lines[0]}: {format_name_link(cause.cases[0])}{format_trace_link(cause.cases[0])}"
+        return f"{lines[0]}: {format_name_link(cause.cases[0])}{markdown_fragments.format_trace_link(cause.cases[0])}"
     if cause.values and cause.count <= OPEN_ROWS:
         columns = [_Column("What failed", ":--", _format_failure_cell)]
         columns += [] if facts or total else _build_count_columns(current_title)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from eval_gate.model.comparison import Outcome
@@ -52,12 +52,10 @@ def format_trace_link(row: CaseRow) -> str:
     return "".join(f" <sub>[{one.label}]({one.url})</sub>" for one in row.traces if one.label == TRACE and one.url)
 
 
-def format_traces(row: CaseRow) -> str:
-    """Format the traces of a case, each as a link where the configuration allows one, else as code."""
-    texts = [
-        f"[{one.label}]({one.url})" if one.url else f"{one.label} {format_code_span(one.trace)}" for one in row.traces
-    ]
-    return " · ".join(texts)
+def iter_traces(row: CaseRow) -> Iterator[str]:
+    """Yield the traces of a case, each as a link where the configuration allows one, else as code."""
+    for one in row.traces:
+        yield f"[{one.label}]({one.url})" if one.url else f"{one.label} {format_code_span(one.trace)}"
 
 
 def format_row_count(rows: Sequence[CaseRow]) -> str:

@@ -19,11 +19,12 @@ from eval_gate.errors import GateError, Problem, require_extra
 from eval_gate.model import limits
 from eval_gate.model.comparison import ReasonCode
 from eval_gate.model.result import RunResult
-from eval_gate.results.archive import ArchiveError, iter_result_files, read_entry, write_archive
+from eval_gate.results.archive import extract_top_entry, iter_result_files, write_archive
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.history import HISTORY_NAME, MAX_HISTORY_BYTES
 from eval_gate.results.result_names import RUN_NAME
-from eval_gate.results.run_parsing import MAX_RESULT_BYTES, build_corrupt_error, parse_head
+from eval_gate.results.run_parsing import MAX_RESULT_BYTES
+from eval_gate.results.run_reader import read_archived_head
 from eval_gate.struct import replace
 from eval_gate.text.escape import shorten_error
 from eval_gate.text.urls import mask_address, mask_addresses
@@ -114,17 +115,12 @@ class BaselineStore:
 
     def _fetch(self, name: str, folder: Path) -> RunResult:
         """Unpack a run and its history into a folder of its own, and return the run's head. Raises GateError."""
-        shown_as = f"{self._shown_as}/{name}"
-        data = self._files.cat_file(f"{self._root}/{name}", end=limits.ARCHIVE_BYTES)  # a larger one is a corrupt one
         (own := folder / name.removesuffix(".zip")).mkdir()
+        data = self._files.cat_file(f"{self._root}/{name}", end=limits.ARCHIVE_BYTES)  # a larger one is a corrupt one
         (archive := own / name).write_bytes(data)
-        try:
-            for part, limit in ((HISTORY_NAME, MAX_HISTORY_BYTES), (RUN_NAME, MAX_RESULT_BYTES)):
-                if (entry := read_entry(archive, part, limit)) is not None:
-                    (own / part).write_bytes(entry[1])
-            return parse_head((own / RUN_NAME).read_bytes(), shown_as)
-        except (ArchiveError, FileNotFoundError) as error:
-            raise build_corrupt_error(shown_as, str(error)) from error
+        for part, limit in ((HISTORY_NAME, MAX_HISTORY_BYTES), (RUN_NAME, MAX_RESULT_BYTES)):
+            extract_top_entry(archive, part, own / part, limit)
+        return read_archived_head(archive, f"{self._shown_as}/{name}")
 
 
 def _describe(error: Exception) -> str:

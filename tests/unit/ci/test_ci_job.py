@@ -5,8 +5,8 @@ import pytest
 from eval_gate.ci.job import CIJob, find_ci_job, find_write_objection
 from eval_gate.config.settings import RunConfig
 
-AZURE = {"TF_BUILD": "True", "BUILD_SOURCEVERSION": "a1", "BUILD_SOURCEBRANCH": "refs/heads/fix/a"}
-GITLAB = {"GITLAB_CI": "true", "CI_COMMIT_SHA": "a1", "CI_DEFAULT_BRANCH": "trunk"}
+AZURE = {"TF_BUILD": "True", "BUILD_SOURCEBRANCH": "refs/heads/fix/a"}
+GITLAB = {"GITLAB_CI": "true", "CI_DEFAULT_BRANCH": "trunk"}
 BUILDKITE = {"BUILDKITE": "true", "BUILDKITE_BRANCH": "main", "BUILDKITE_PIPELINE_DEFAULT_BRANCH": "main"}
 JENKINS = {"JENKINS_URL": "https://ci.example/", "BRANCH_NAME": "main", "BRANCH_IS_PRIMARY": "true"}
 
@@ -17,16 +17,16 @@ JENKINS = {"JENKINS_URL": "https://ci.example/", "BRANCH_NAME": "main", "BRANCH_
         ({}, None),
         (
             {**GITLAB, "CI_COMMIT_BRANCH": "trunk"},
-            CIJob("GitLab", "a1", "trunk", default_branch="trunk", is_default_branch=True),
+            CIJob("GitLab", "trunk", is_default_branch=True),
         ),
         (
             {**GITLAB, "CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "trunk"},
-            CIJob("GitLab", "a1", default_branch="trunk", pull_request="7", target_branch="trunk"),
+            CIJob("GitLab", pull_request="7", target_branch="trunk"),
         ),
-        (AZURE, CIJob("Azure DevOps", "a1", "fix/a")),
+        (AZURE, CIJob("Azure DevOps", "fix/a")),
         (
             AZURE | {"SYSTEM_PULLREQUEST_PULLREQUESTID": "7", "SYSTEM_PULLREQUEST_TARGETBRANCH": "refs/heads/main"},
-            CIJob("Azure DevOps", "a1", "fix/a", pull_request="7", target_branch="main"),
+            CIJob("Azure DevOps", "fix/a", pull_request="7", target_branch="main"),
         ),
         (
             {"BITBUCKET_BUILD_NUMBER": "3", "BITBUCKET_BRANCH": "main"},
@@ -34,11 +34,11 @@ JENKINS = {"JENKINS_URL": "https://ci.example/", "BRANCH_NAME": "main", "BRANCH_
         ),
         (
             {**BUILDKITE, "BUILDKITE_PULL_REQUEST": "false"},
-            CIJob("Buildkite", branch="main", default_branch="main", is_default_branch=True),
+            CIJob("Buildkite", branch="main", is_default_branch=True),
         ),
         (
             {**BUILDKITE, "BUILDKITE_PULL_REQUEST": "7", "BUILDKITE_PULL_REQUEST_BASE_BRANCH": "main"},
-            CIJob("Buildkite", branch="main", default_branch="main", pull_request="7", target_branch="main"),
+            CIJob("Buildkite", branch="main", pull_request="7", target_branch="main"),
         ),
         (JENKINS, CIJob("Jenkins", branch="main", is_default_branch=True)),
         (

@@ -263,7 +263,7 @@ def pages() -> set[str]:
 def test_explained__every_page__is_there_with_its_heading(target) -> None:
     file, _, heading = target.partition("#")
     text = (DOCS / file).read_text()
-    assert heading in {slug(found) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+    assert heading in {"", *map(slug, re.findall(r"^#+ (.*)$", text, re.MULTILINE))}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.ci import azure_devops, bitbucket, gitlab
-from eval_gate.ci.job import CIJob, find_ci_job
+from eval_gate.ci.job import find_ci_job
 from eval_gate.ci.publication import PublicationError, Review, ReviewText, adapt_markdown
 from eval_gate.cli.stored_runs.run_settings import find_results_folder
 from eval_gate.cli.terminal.console import print_message
@@ -39,7 +39,8 @@ def publish_run(to: str, reference: str, key: str, output_dir: str | None) -> Ex
     if to not in _SYSTEMS:
         allowed = f"allowed: {', '.join(_SYSTEMS)}"
         raise GateError("unknown-value", f'--to: there is no "{to}"{format_suggestion(to, _SYSTEMS)}', allowed)
-    branch = (find_ci_job(os.environ) or CIJob("this job")).target_branch
+    job = find_ci_job(os.environ)
+    branch = job.target_branch if job else None
     try:
         run = read_run(reference, find_results_folder(output_dir, reference))
         _require_commit(run)
@@ -86,10 +87,8 @@ def build_text(review: Review, branch: str | None, key: str, result: RunResult |
     )
     if isinstance(result, GateError):
         title, passed = format_problem_title(result.message, usage=result.exit_code is ExitCode.USAGE), False
-        plain, markdown = (
-            "\n".join(render_error(result)),
-            render_problem(result, context, "inconclusive", as_comment=True),
-        )
+        plain = "\n".join(render_error(result))
+        markdown = render_problem(result, context, "inconclusive", as_comment=True)
     else:
         view = build_view(result, context)
         title, passed = format_check_title(view), get_exit_code(result, None) is ExitCode.PASSED

@@ -475,21 +475,19 @@ def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
             "use a target of provider cli without batches, or leave these cases out with --case",
             problems=problems,
         )
-    relative = {
-        id(hook): _build_problem(
-            case, f"{hook.place} has a relative address, and the target {target.identity.name} has none"
-        )
+    relative_hooks = {
+        id(hook): _build_problem(case, f"{hook.place} is for the target's host, and {target.identity.name} has none")
         for case in cases
         for target in (assigned.get_target(case),)
         for _, hook in case.hooks.list_hooks()
         if " /" in hook.request and target.origin is None
     }
-    if relative:
+    if relative_hooks:
         raise GateError(
             "unsupported-hook",
             "requests before and after cases with a path alone need a target of provider http",
             "write the whole URL, or run these cases with an HTTP agent",
-            problems=[*relative.values()],
+            problems=[*relative_hooks.values()],
         )
     talks: dict[tuple[str, str], list[EvalCase]] = defaultdict(list)
     for case in cases:

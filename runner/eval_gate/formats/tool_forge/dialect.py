@@ -311,11 +311,12 @@ def _read_hooks(
     part: Envelope | ToolForgeCase, scope: Literal["all", "each"], folder: str
 ) -> dict[str, tuple[WorkspaceHook, ...]]:
     """Read the hooks before and after a suite, or each execution of a case, each with its place in the file."""
-    read, whose = {}, " of the suite" if scope == "all" else ""
+    built_hooks, whose = {}, " of the suite" if scope == "all" else ""
     for key, hooks in (("before", part.hooks_before), ("after", part.hooks_after)):
-        listed = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
-        read[f"{key}_{scope}"] = tuple(one.build(folder, f"`{key}{at}`{whose}") for at, one in listed.items() if one)
-    return read
+        by_place = {f"[{at}]": one for at, one in enumerate(hooks)} if isinstance(hooks, list) else {"": hooks}
+        places = ((f"`{key}{place}`{whose}", one) for place, one in by_place.items() if one)
+        built_hooks[f"{key}_{scope}"] = tuple(one.build(folder, place) for place, one in places)
+    return built_hooks
 
 
 def _build_conversation(case: ToolForgeCase, expected: CaseExpectation) -> ConversationSpec | None:

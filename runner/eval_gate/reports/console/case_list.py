@@ -136,13 +136,12 @@ def _render_first_case(rows: Sequence[CaseRow], style: ConsoleStyle, *, response
 
     Equal responses share a line.
     """
-    baseline, current = _format_responses(rows[0]) if responses else ("", "")
-    both = (("both", current),) if baseline == current else (("baseline", baseline), ("this run", current))
-    if responses:
-        both = (*both, ("user", (rows[0].user_change or "").removeprefix("the simulated user ")))
+    baseline, current = _format_responses(rows[0])
+    sides = (("both", current),) if baseline == current else (("baseline", baseline), ("this run", current))
+    sides = (*sides, ("user", (rows[0].user_change or "").removeprefix("the simulated user ")))
     margin = "    first:  " if len(rows) > 1 else " " * 4
-    for label, words in both:
-        if words:
+    for label, words in sides:
+        if words and responses:
             begin = f"{margin}{label:<10}"
             yield begin + style.cut_text(words, max(style.width - len(begin), 1))
             margin = " " * len(margin)
