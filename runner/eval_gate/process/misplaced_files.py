@@ -18,7 +18,7 @@ def find_path_hint(command: str | Sequence[str], cwd: Path) -> str | None:
     for word in split_command(command):
         with suppress(OSError, ValueError):  # a word that cannot be a path
             if (root / word).is_file() and not Path(word).is_absolute() and not os.path.lexists(cwd / word):
-                return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(root / word, cwd)}, or set `cwd`"
+                return f"it runs in {cwd}, which has no {word}: write {os.path.relpath(root / word, cwd)}"
     return None
 
 

@@ -271,7 +271,7 @@ def read_run_and_folder(
     if reference == LATEST and not run_ids:
         raise GateError(
             "baseline-not-found",
-            f"there is no run in {output_dir} yet, so none is the {LATEST}",
+            f"there is no run in {output_dir} yet",
             "start one with `eval-gate run`, or set --output-dir to another folder of runs",
         )
     if reference == "-" or path.exists():

@@ -191,7 +191,7 @@ def _collect_notes(details: CaseDetails, earlier: CaseDetails | None, *, compare
     if details.response_truncated or (earlier is not None and earlier.response_truncated):
         notes.append("Long responses are truncated.")
     if details.response is not None and earlier is not None and earlier.response == details.response:
-        notes.append("Both responses are the same.")
+        notes.append("Both responses have the same text.")
     return notes
 
 
