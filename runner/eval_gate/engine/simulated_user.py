@@ -74,7 +74,6 @@ SCHEMA: Final = build_object_schema(
         "outcome": {"type": "string", "enum": ["open", "reached", "given_up"]},
     }
 )
-"""JSON Schema of the reply, for providers that enforce it."""
 
 
 class SimulatedUserError(EvaluatorError):

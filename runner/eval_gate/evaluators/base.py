@@ -135,7 +135,6 @@ class EvaluatorScore(FrozenStruct):
     zeroes_case: bool = False
     """Whether the score is below the required one, which makes the case score 0."""
     members: tuple[EvaluatorResult, ...] = ()
-    """Results of the evaluators within this one."""
 
     @property
     def passed(self) -> bool:
@@ -144,7 +143,6 @@ class EvaluatorScore(FrozenStruct):
 
 
 RunEvaluator: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[EvaluatorScore]]
-"""Function that runs one evaluator of any class."""
 EvaluatorFunction: TypeAlias = Callable[..., Awaitable[EvaluatorScore]]
 """Function of its own class of spec and the context; for a composite also of a `RunEvaluator`."""
 EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]

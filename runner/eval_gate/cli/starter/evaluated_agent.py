@@ -60,7 +60,6 @@ class EvaluatedAgent(FrozenStruct):
     function: str | None = None
     """The Python function that is the agent, as module:name."""
     start: str | None = None
-    """The command with which the workflow starts it."""
 
     @property
     def address(self) -> SplitResult:
@@ -151,10 +150,7 @@ def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:
 
 
 def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
-    """Find the target list that applies to these evals, or to the folder if there are no evals yet.
-
-    Return None if there is no such list.
-    """
+    """Find the target list for these evals, or for the folder if there are no evals yet; None if there is none."""
     for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
         path = find_targets_file(place, repository, folder)
         if path is not None:

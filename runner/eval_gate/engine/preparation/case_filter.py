@@ -76,10 +76,7 @@ def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple
 
 
 def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_planned: bool = False) -> tuple[str, ...]:
-    """Return a sentence for each eval file with drafts that the selection names: which, and how to review them.
-
-    `is_planned` is for what no run has left out yet.
-    """
+    """Describe each eval file's drafts that the selection names; `is_planned`: no run has left them out yet."""
     return tuple(
         f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: "
         f"{format_first_few(ids, MAX_NAMED_DRAFTS, to_one_line)}. "
@@ -192,10 +189,7 @@ def assign_shards(
 
 
 def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None) -> ShardPlan:
-    """Compute the identity of the way in which these cases are cut into shards.
-
-    Shards with the same cut contain each case once, and together all cases.
-    """
+    """Compute the identity of a cut of these cases: shards with the same one contain each case once."""
     digest = hashlib.sha256(str(count).encode())
     for item in _build_items(suites, baseline):
         digest.update(repr((suites[item.suite_index].file, [case.id for case in item.cases], item.weight)).encode())

@@ -43,7 +43,6 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 MEMBER_PASS_SCORE: Final = 0.8
 """Score from which AgentV calls a member passed."""
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Maximum levels of nested composites."""
 
 SYSTEM: Final = f"""\
 You make one verdict of what several evaluators said of the same answer of an AI assistant.

@@ -47,7 +47,6 @@ _FINDING_SCHEMA: Final = build_object_schema(
 SCHEMA: Final = build_object_schema(
     {"checks": {"type": "array", "items": _FINDING_SCHEMA}, "overall_reasoning": dict(TEXT_SCHEMA)}
 )
-"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = """\
 Examine candidate_answer, which answers question, by every check of checks. expected_outcome says what a good answer \

@@ -59,7 +59,6 @@ _GRADE_SCHEMA: Final = build_object_schema(
     {"dimension": dict(TEXT_SCHEMA), "score": {"type": "number"}, "reasoning": dict(TEXT_SCHEMA)}
 )
 SCHEMA: Final = build_object_schema({"dimensions": {"type": "array", "items": _GRADE_SCHEMA}})
-"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 _CONVERSATION_TASK: Final = """\
