@@ -40,12 +40,10 @@ class _Sample(Struct):
     verdicts: list[ExecutionEnding]
     metrics: dict[str, float] = field(default_factory=dict)
     metric_events: int = 0
-    """`metrics` events."""
     prompt: str = ""
     response: str | None = None
     error: str | None = None
     has_error: bool = False
-    """There is an `error` event."""
 
 
 class _EvalsRun(Struct):
@@ -54,7 +52,6 @@ class _EvalsRun(Struct):
     shown_as: str
     suite: str = "openai"
     spec_place: RowPlace | None = None
-    """Where its specification stands."""
     run: str = ""
     report: Fields | None = None
     events: set[int] = field(default_factory=set)

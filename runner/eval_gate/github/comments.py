@@ -58,7 +58,6 @@ class StickyComment(FrozenStruct):
     id: int
     url: str
     updated_at: str = ""
-    """When it was last changed, as GitHub says."""
     node_id: str = ""
     is_hidden: bool = False
     """Whether it is hidden: GitHub then shows one line of it."""

@@ -337,10 +337,7 @@ class StoredRun(FrozenStruct):
         return self.file.parent
 
     def read(self, *, compared: bool = False) -> RunResult:
-        """Read the run result from its file, each time anew; with `compared`, include its comparison.
-
-        Raises GateError.
-        """
+        """Read the run result, each time anew; with `compared`, include its comparison. Raises GateError."""
         return _read_run_file(self.file, compared=compared)
 
 
@@ -437,10 +434,7 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
 
 
 def read_archived_run(file: Path, name: str, *, compared: bool = True) -> RunResult:
-    """Read the only run result in an untrusted zip archive; `name` stands for it in errors.
-
-    Without `compared`, the run's comparison with its own baseline is omitted, as for every baseline.
-    """
+    """Read the only run result in an untrusted zip, `name` in errors; its comparison only if `compared`."""
     return parse_run(*_read_archive_entry(file, name), compared=compared)
 
 

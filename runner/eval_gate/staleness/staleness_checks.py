@@ -71,10 +71,7 @@ def check_staleness(suite: EvalSuite, registry: ToolRegistry | None) -> Stalenes
 
 
 def format_console_line(fact: StaleFact, warning: str) -> str:
-    """Format a staleness fact as one line of the console summary.
-
-    The contract defines a short form only for the description hash; any other fact uses its `warning`.
-    """
+    """Format a fact as a line: the contract's short form of the description hash, or else its `warning`."""
     if fact.kind is not StaleKind.DESCRIPTION:
         return warning
     return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"

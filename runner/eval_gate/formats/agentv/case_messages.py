@@ -25,7 +25,6 @@ from eval_gate.text.turns import format_turn
 MAX_CASE_CHARACTERS: Final = limits.CASE_BYTES
 """Maximum characters of one case, with its files."""
 MAX_SUITE_CHARACTERS: Final = limits.SUITE_BYTES
-"""Maximum characters of all cases of a file together."""
 GUIDELINES_HEADER: Final = "[[ ## Guidelines ## ]]"
 """Heading of the guidelines if they follow the case's own system message."""
 

@@ -33,7 +33,6 @@ from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_DESCRIPTION: Final = 120
-"""Maximum characters of the outcome as a description."""
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 

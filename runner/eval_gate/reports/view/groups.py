@@ -138,10 +138,7 @@ class StaleSuites(FrozenStruct):
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
-    """Group stale suites by tool and by reasons, in order of appearance.
-
-    Golden and labeled evals of a tool that are stale for the same reason are one group.
-    """
+    """Group suites by tool and reasons, in order; golden and labeled evals of one tool and reason are one group."""
     groups: dict[tuple[str, tuple[StaleFact, ...]], list[SuiteResult]] = defaultdict(list)
     for suite in suites:
         if suite.stale:

@@ -50,7 +50,6 @@ class ComparedTurn(FrozenStruct):
     number: int
     """Which turn, counted from 1."""
     message: str | None
-    """The user's message here."""
     baseline_message: str | None
     """The user's message in the baseline, if it is another one."""
     earlier_turns: str
@@ -72,7 +71,6 @@ class ResponseComparison(FrozenStruct):
     notes: tuple[str, ...]
 
     has_baseline: bool
-    """Whether the baseline has the case."""
     turn: ComparedTurn | None = None
     """The compared turn of a conversation; None for a case with one request."""
 
