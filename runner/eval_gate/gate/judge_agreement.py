@@ -114,7 +114,10 @@ def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
     """Add to a run what is known of its LLM judges; without a lookup in `ask`, its result stays as it is."""
     if ask is None:
         return run
-    graded = _group_by_judge(run)
+    graded: dict[str, list[CaseFingerprints]] = defaultdict(list)
+    for _, case in run.iter_cases():
+        if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
+            graded[case.fingerprints.judge].append(case.fingerprints)
     if not graded:
         return run if run.judges is None else replace(run, judges=None)
     comparisons = ask()
@@ -122,15 +125,6 @@ def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
     order = sorted(graded, key=lambda name: (-len(graded[name]), name))
     judges = tuple(_build_judge(name, graded[name], comparisons, whole=whole) for name in order)
     return replace(run, judges=RunJudges(judges=judges, problem=comparisons.trouble))
-
-
-def _group_by_judge(run: RunResult) -> dict[str, list[CaseFingerprints]]:
-    """Group the setup fingerprints of the scored cases by the LLM judge that scored them."""
-    groups: dict[str, list[CaseFingerprints]] = defaultdict(list)
-    for _, case in run.iter_cases():
-        if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
-            groups[case.fingerprints.judge].append(case.fingerprints)
-    return groups
 
 
 def _build_judge(

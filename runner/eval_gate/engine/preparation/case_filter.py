@@ -30,12 +30,16 @@ MAX_NAMED_DRAFTS: Final = 10
 
 
 def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return the suites with only the selected cases, and without the suites that have none.
-
-    Raises GateError `no-selected-cases` if no case remains: a gate on zero cases would pass without a check.
-    """
+    """Return suites with only selected cases. Raises GateError `no-selected-cases`: a gate on none checks nothing."""
     suites = tuple(suites)
-    _check_tiers(selection)
+    tier_names = [tier.value for tier in Tier]
+    for tier in selection.tiers:
+        if tier not in tier_names:
+            raise GateError(
+                "unknown-value",
+                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
+                f"allowed: {', '.join(tier_names)}",
+            )
     chosen = _filter_suites(suites, selection)
     if selection.shard is not None and chosen:
         chosen = select_shard(chosen, selection.shard, selection.timing_run)
@@ -54,10 +58,7 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
 
 
 def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return the suites without their drafts, and without the suites that have nothing else.
-
-    Raises GateError `only-drafts` if the selection names nothing but drafts: a gate must not pass without a check.
-    """
+    """Return suites without drafts. Raises GateError `only-drafts`: a gate must not pass without a check."""
     suites = tuple(suites)
     reviewed = tuple(
         replace(suite, cases=cases) if len(cases) < len(suite.cases) else suite
@@ -131,17 +132,6 @@ def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]
     ids = {case.id for case in chosen}
     last = max((at for at, case in enumerate(cases) if case.dependent and case.id in ids), default=-1)
     return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
-
-
-def _check_tiers(selection: Selection) -> None:
-    tier_names = [tier.value for tier in Tier]
-    for tier in selection.tiers:
-        if tier not in tier_names:
-            raise GateError(
-                "unknown-value",
-                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
-                f"allowed: {', '.join(tier_names)}",
-            )
 
 
 class _ShardItem(NamedTuple):
