@@ -1,7 +1,4 @@
-"""Evaluator that asks an LLM judge about every check of a rubric (AgentV, `rubrics`).
-
-Source: agentv behaviour 6.1. A check that the judge does not mention is not met.
-"""
+"""Ask an LLM judge about every check of a rubric; one that it leaves out is not met (agentv behaviour 6.1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Evaluator that asks an LLM judge to grade all dimensions of a tool-forge rubric.
-
-Source: tool-forge eval case interfaces, "RubricEvalCase".
-"""
+"""Ask an LLM judge to grade all dimensions of a tool-forge rubric (interfaces, "RubricEvalCase")."""
 
 from __future__ import annotations
 
