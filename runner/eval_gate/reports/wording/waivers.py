@@ -1,7 +1,4 @@
-"""Wording for waivers: who waived a failure, why, until when, and how to waive more.
-
-The texts contain untrusted text unescaped; the caller escapes it.
-"""
+"""Word waivers: who waived a failure, why, until when, and how to waive more; callers escape the texts."""
 
 from __future__ import annotations
 
