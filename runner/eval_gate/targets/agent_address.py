@@ -1,7 +1,4 @@
-"""Addresses of agents: whether two lead to the same one, and how a container reaches the host of the job.
-
-Inside a container `localhost` is the container itself.
-"""
+"""Addresses of agents: whether two are the same, and how a container, whose `localhost` is its own, finds the host."""
 
 from __future__ import annotations
 
