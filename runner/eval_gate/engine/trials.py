@@ -202,9 +202,9 @@ class TrialRunner:
             except BudgetUsedError as error:
                 raise BudgetUsedError(error.turn, error.cost_usd + _sum_costs(records)) from error
         joined = join_attempts(rule, job.case.pass_score, records)
-        unanswered = next((one for one in records if one.error_cause is ErrorCause.MODEL_CALL_MISSING), None)
-        if unanswered is not None:  # no other attempt outweighs it
-            return _add_missing_call(joined, unanswered.error or "")
+        missed_call = next((one for one in records if one.error_cause is ErrorCause.MODEL_CALL_MISSING), None)
+        if missed_call is not None:  # no other attempt outweighs it
+            return _add_missing_call(joined, missed_call.error or "")
         if no_response is not None and joined.error_kind is no_response.record.error_kind:
             raise NoResponseError(joined)
         return joined

@@ -73,11 +73,12 @@ async def _run_command(command: Sequence[str], environment: dict[str, str]) -> i
     except ProcessError as error:
         raise GateError("command-not-started", error.message, "write the command behind --") from error
     loop = asyncio.get_running_loop()
-    for number in _PASSED_ON:
+    numbers = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup leaves it
+    for number in numbers:
         loop.add_signal_handler(number, child.send_signal, number)
     try:
         await child.exited.wait()
     finally:
-        for number in _PASSED_ON:
+        for number in numbers:
             loop.remove_signal_handler(number)
     return child.code if child.code >= 0 else _SIGNAL_EXIT_BASE - child.code

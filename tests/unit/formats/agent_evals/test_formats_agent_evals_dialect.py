@@ -508,3 +508,23 @@ def test_turns__in_a_case__are_refused_by_name_beside_other_problems() -> None:
         f"cases[2].turns: {said}",
     ]
     assert refused(suite(case("a"), case("b", turns=turns)))[0].endswith(f"cases[1].turns: {said}")
+
+
+def test_trials__of_a_case_and_of_defaults__go_with_the_passes_of_their_place() -> None:
+    own = [case("a"), case("b", passes=10), case("c", trials=3), case("d", trials=4, passes=2)]
+    loaded = load(suite(*own, defaults={"trials": 10, "passes": 8}))
+    assert [(one.trials, one.passes) for one in loaded.cases] == [(10, 8), (10, 10), (3, None), (4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (suite(case(trials=3, passes=4)), "cases[0].passes: needs `trials` of at least 4"),
+        (suite(defaults={"passes": 2}), "defaults.passes: needs `trials` of at least 2"),
+        (suite(case(trials=3), agent={"tools": ["writeFile"]}), "cases[0].trials: set it in `defaults`"),
+    ],
+)
+def test_trials__impossible_or_of_one_case_among_shared_files__are_a_problem(document, problem) -> None:
+    with pytest.raises(EvalFileError) as caught:
+        load(document)
+    assert any(f"{one.field}: {one.message}".startswith(problem) for one in caught.value.problems)

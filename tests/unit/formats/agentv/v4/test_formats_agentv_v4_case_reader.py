@@ -386,6 +386,14 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
             "1: execution.trials.strategy: ",
         ),
         (
+            file("  criteria: x\n", "execution: {trials: {count: 2, passes: 3}}\n"),
+            "1: execution.trials.passes: needs `count` of at least 3",
+        ),
+        (
+            file("  criteria: x\n", "execution: {trials: {count: 2, passes: 2, strategy: mean}}\n"),
+            "1: execution.trials.strategy: excludes `passes`: keep one of them",
+        ),
+        (
             file("  criteria: x\n", "threshold: 0.5\n"),
             "1: threshold: `threshold` is not supported: set it in `execution`",
         ),
@@ -482,6 +490,11 @@ def test_trials__of_the_file__are_the_attempts_of_every_case(repository) -> None
     case = repository.case(file("  criteria: x\n", "execution: {trials: {count: 3, costLimitUsd: 2}}\n"))
     assert case.attempt_rule == AttemptRule(count=3, strategy=AttemptStrategy.PASS_AT_K, max_cost_usd=2.0)
     assert repository.case(file("  criteria: x\n", "execution: {trials: {count: 1}}\n")).attempt_rule is None
+
+
+def test_trials__with_passes__are_executions_and_no_attempts(repository) -> None:
+    case = repository.case(file("  criteria: x\n", "execution: {trials: {count: 10, passes: 8}}\n"))
+    assert (case.trials, case.passes, case.attempt_rule) == (10, 8, None)
 
 
 def test_rules__that_a_case_passes_by__are_part_of_its_fingerprints(repository) -> None:
