@@ -6,8 +6,9 @@ import shutil
 
 import pytest
 
-from tests.integration.test_integration_run import fails_on, record, write_suite
+from tests.integration.test_integration_run import record, write_suite
 from tests.support.agents import agent
+from tests.support.answers import fails_on
 from tests.support.program import gate
 
 MAIN = {"GITLAB_CI": "true", "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main"}
