@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from eval_gate.model.limits import TRACE_ADDRESS, TRACE_ID
 from eval_gate.text.mask import MASK
-from eval_gate.text.urls import find_url_problem
+from eval_gate.text.urls import PORTS, find_url_problem
 
 _PLACEHOLDER: Final = "{{traceId}}"
 _TRACE: Final = re.compile(r"[\x21-\x7e]+")
@@ -20,7 +20,6 @@ _ADDRESS: Final = re.compile(r"(https?://[A-Za-z0-9._:\[\]-]+)((?:[/?#].*)?)")
 """An address without a user: its origin and the rest."""
 _SAFE: Final = "%/:?#@!$&*+,;=~"
 """Characters that stay as they are in a link; Markdown and HTML give none of them a meaning there."""
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 def parse_trace_template(text: str) -> str:
@@ -64,4 +63,4 @@ def _find_origin(address: str) -> tuple[str, str | None, int | None] | None:
     if _ADDRESS.fullmatch(address) is None or find_url_problem(address) is not None:
         return None
     parts = urlsplit(address)
-    return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
+    return parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]
