@@ -32,7 +32,7 @@ class Dot(NamedTuple):
 
     x: float
     y: float | None
-    one: TrendRun
+    run: TrendRun
     value: str
 
 
@@ -71,10 +71,10 @@ def _build_chart(
         Dot(
             x=round(100 * at / (len(runs) - 1), 2) if len(runs) > 1 else 50.0,
             y=None if value is None else round(100 * (high - value) / ((high - low) or 1.0), 2),
-            one=one,
+            run=run,
             value="–" if value is None else form(value),
         )
-        for at, (one, value) in enumerate(zip(runs, values, strict=True))
+        for at, (run, value) in enumerate(zip(runs, values, strict=True))
     )
     return Chart(title, form(low), form(high), dots)
 
