@@ -119,7 +119,11 @@ def test_hooks__request_that_fails__is_an_evaluation_error_that_names_the_hook(t
     with agent(Shop(refuses=refuses)) as running:
         done = run(tmp_path, running)
     [case] = record(tmp_path)["suites"][0]["cases"]
-    assert (done.returncode, case["errorKind"]) == (3, "evaluation_error"), done.stdout
+    errors = done.returncode, case["errorKind"], case["errorCause"]
+    assert errors == (3, "evaluation_error", "hook_failed"), done.stdout
+    assert "a command or request before or after the cases failed, which says nothing of the agent" in done.stdout
+    assert "If it ends the same way, correct the command or request, or what it needs." in done.stdout
+    assert "judge" not in done.stdout
     assert case["error"].startswith(error)
     assert error in done.stdout
     assert "s3cret" not in done.stdout + done.stderr + json.dumps(case)

@@ -321,7 +321,7 @@ def parse_proxy_address(text: str) -> str:
 
 def check_store(text: str) -> str:
     """Refuse a URL with a password, which messages would show. Raises ValueError for a person."""
-    if urlsplit(text).password is not None:
+    if re.search("://[^@]*:[^@]*@", text):  # libraries take what URLs may not have in a password, such as a slash
         raise ValueError("has a password: give credentials by the variables of the storage service")
     return text
 

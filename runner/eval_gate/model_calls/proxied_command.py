@@ -21,6 +21,11 @@ from eval_gate.text.escape import format_count
 
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_EXIT_BASE: Final = 128
+_WORDS: Final = {
+    CallMode.RECORD: "recorded in",
+    CallMode.REPLAY: "replayed from",
+    CallMode.REPLAY_OR_LIVE: "replayed from, or recorded in,",
+}
 
 
 async def run_proxied(
@@ -43,7 +48,7 @@ async def run_proxied(
     proxy = ModelCallProxy(recording, addresses, announce)
     try:
         async with proxy.listen(place[1], place[0]) as port:
-            announce(f"Model calls: {mode} at http://{HOST}:{port} ({file})")
+            announce(f"Model calls through http://{HOST}:{port} are {_WORDS[mode]} {file}")
             environment = build_environment(
                 os.environ,
                 f"http://{HOST}:{port}",
@@ -53,15 +58,15 @@ async def run_proxied(
             code = await _run_command(command, environment)
     finally:
         await proxy.aclose()
-    counts = f"{format_count(proxy.calls, 'call')}, {proxy.replayed:,} replayed, {proxy.recorded:,} recorded"
-    announce(f"Model calls: {counts}" if proxy.calls else _NOTHING)
+    counts = f"{format_count(proxy.calls, 'model call')}: {proxy.replayed:,} replayed, {proxy.recorded:,} recorded"
+    announce(counts if proxy.calls else _NOTHING)
     if proxy.failure is not None:
         raise proxy.failure
     return ExitCode.INCOMPLETE if code == 0 and proxy.outside.misses else code
 
 
 _NOTHING: Final = (
-    "Model calls: none came through the proxy. The command has to call its models at the addresses of "
+    "No model call came through the proxy. The command has to call its models at the addresses in "
     + ", ".join(row.address_variable or "" for row in PROXIED.values())
 )
 

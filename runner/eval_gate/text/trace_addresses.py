@@ -37,10 +37,10 @@ def parse_trace_template(text: str) -> str:
 def clean_trace(text: str | None) -> str | None:
     """Return the id or address of a trace as it may be stored; None for what is neither, such as a sentence.
 
-    An id of zeros stands for no trace (W3C Trace Context).
+    An id of zeros stands for no trace (W3C Trace Context), one of dots for another folder of `traceUrl`.
     """
     text = (text or "").strip()
-    if not text.strip("0"):
+    if not text.strip("0."):
         return None
     limit = TRACE_ID if "://" not in text else TRACE_ADDRESS if _find_origin(text) else 0
     return text if len(text) <= limit and _TRACE.fullmatch(text) else None

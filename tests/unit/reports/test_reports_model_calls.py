@@ -20,7 +20,7 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
         (
             "replay-or-live",
             {"replayed_calls": 1, "live_calls": 1},
-            f"{REPLAYED}; 1 call that it does not have went live.",
+            f"{REPLAYED}; not in it, and made live: 1 call.",
         ),
         (
             "replay",
@@ -32,7 +32,11 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
             {"replayed_calls": 1, "recorded_at": "yesterday"},
             "Model calls of the agent are replayed from `f.jsonl`.",
         ),
-        ("record", {"live_calls": 2}, "Model calls of the agent are live, and recorded in `f.jsonl` (2 calls)."),
+        (
+            "record",
+            {"live_calls": 2},
+            "Model calls of the agent are live (2 calls). Successful answers are recorded in `f.jsonl`.",
+        ),
     ],
 )
 def test_describe_model_calls__of_a_run__says_what_answered_them(mode, fields, sentence) -> None:

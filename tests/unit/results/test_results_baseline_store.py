@@ -78,6 +78,27 @@ def test_store__absent_place__is_empty_only_to_who_makes_it(folders, may_write, 
     assert str(folders[1]) in missing.reason
 
 
+def test_store__archive_that_vanishes__is_no_empty_store(folders, monkeypatch) -> None:
+    """A run of the default branch would pass as the first one."""
+    results, place = folders
+    stored(results, place)
+    store = BaselineStore(str(place))
+    monkeypatch.setattr(store, "_list_newest", lambda: [NAME.replace("r1", "gone"), NAME])
+    found = store.find_latest(partial(find_baseline, "latest"), None, may_write=True)
+    assert isinstance(found, NoBaseline)
+    assert found.unavailable
+
+
+def test_store__newest_runs_are_no_baseline__does_not_say_that_there_is_no_run(folders, monkeypatch) -> None:
+    monkeypatch.setattr("eval_gate.results.baseline_store.MAX_FETCHED", 2)
+    results, place = folders
+    for day, run_id in ((20, "r1"), (21, "r2"), (22, "r3")):
+        stored(results, place, run_id, "passed" if run_id == "r1" else "error", day)
+    found = find(place)
+    assert isinstance(found, NoBaseline)
+    assert (found.unavailable, "newest 2 runs" in found.reason) == (True, True)
+
+
 @pytest.mark.parametrize("entries", [None, {}, {"run.json": "{"}, {"../run.json": "{}"}])
 def test_store__corrupt_archive__is_an_error_that_names_it(folders, entries) -> None:
     store = folders[1]
@@ -98,9 +119,10 @@ def test_store__scheme_that_nothing_reads__is_refused_before_the_run() -> None:
     assert [one.field for one in refusal.value.problems] == ["store"]
 
 
-def test_store__password_in_the_url__is_refused_and_not_shown(tmp_path) -> None:
-    (tmp_path / "eval-gate.yaml").write_text("# gate\nstore: s3://key:hush@bucket/prefix\n")
+@pytest.mark.parametrize("url", ["s3://key:hush@bucket/prefix", "s3://key:hu/sh@b/p", "simplecache::s3://key:hush@b/p"])
+def test_store__password_in_the_url__is_refused_and_not_shown(tmp_path, url) -> None:
+    (tmp_path / "eval-gate.yaml").write_text(f"# gate\nstore: {url}\n")
     with pytest.raises(GateError) as refusal:
         load_config({}, {}, tmp_path / "eval-gate.yaml")
     (problem,) = refusal.value.problems
-    assert (problem.line, problem.field, "hush" in str(problem)) == (2, "store", False)
+    assert (problem.line, problem.field, "key:" in str(problem)) == (2, "store", False)

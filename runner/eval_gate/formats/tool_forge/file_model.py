@@ -76,8 +76,8 @@ def _require_value(value: JsonValue) -> JsonValue:
         return value
     operator, operand = next(iter(value.items()), ("", None))
     if len(value) != 1 or operator not in _OPERATORS:
-        words = f"{', '.join(_OPERATORS)}{format_suggestion(operator, _OPERATORS)}"
-        raise ValueError(f'expected a value, or one of the operators {words}; {{"equals": …}} takes an object')
+        words = ", ".join(_OPERATORS) + (format_suggestion(operator, _OPERATORS) if operator not in _OPERATORS else "")
+        raise ValueError(f'expected a value, or one operator of {words}; {{"equals": …}} takes an object')
     match operator, operand:
         case ("equals", _) | ("exists" | "notExists", True) | ("oneOf", [_, *_]):
             return value
@@ -87,6 +87,13 @@ def _require_value(value: JsonValue) -> JsonValue:
     raise ValueError(f'"{operator}" takes {what}, got {describe_value(operand)}')
 
 
+def _require_request(text: str) -> str:
+    if re.fullmatch(_HOOK_REQUEST, text) is None:
+        raise ValueError("is not a method and a path or URL, such as POST /test/reset or POST https://host/reset")
+    return text
+
+
+HookRequest = Annotated[str, Field(json_schema_extra={"pattern": _HOOK_REQUEST}), AfterValidator(_require_request)]
 FieldPath = Annotated[str, Field(json_schema_extra={"pattern": f"^{FIELD_PATTERN}$"}), AfterValidator(_require_path)]
 FieldValue = Annotated[JsonValue, AfterValidator(_require_value)]
 
@@ -207,7 +214,7 @@ class ToolForgeHook(FileModel):
         list[Text] | None,
         BeforeValidator(lambda value: value.split() if isinstance(value, str) else value, Text | list[Text]),
     ] = Field(default=None, min_length=1, description="Program with its arguments. A text is split at blanks.")
-    request: Annotated[str, Field(pattern=_HOOK_REQUEST)] | None = Field(
+    request: HookRequest | None = Field(
         default=None, description="Method, and a URL or a path at the target's host, such as POST /test/reset."
     )
     headers: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]] = Field(

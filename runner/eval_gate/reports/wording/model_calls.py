@@ -28,8 +28,8 @@ def describe_model_calls(run: RunResult) -> str | None:
     if not (recording.replayed_calls or recording.live_calls or incomplete):
         return f"{_NO_CALLS}."
     if recording.mode is CallMode.RECORD:
-        return f"Model calls of the agent are live, and recorded in {file} ({live})."
-    rest = f"; {live} that it does not have went live" if recording.live_calls else ""
+        return f"Model calls of the agent are live ({live}). Successful answers are recorded in {file}."
+    rest = f"; not in it, and made live: {live}" if recording.live_calls else ""
     rest += f"; {format_count(incomplete, 'execution')} made calls without an answer" if incomplete else ""
     return f"Model calls of the agent are replayed from {file}{_describe_origin(recording, run.timestamp)}{rest}."
 
