@@ -392,7 +392,7 @@ OPTIONS = {
         first=RUN,
     ),
     "action on one's own machine": Mistake(
-        "action", "runs only in a GitHub workflow", "GITHUB_REPOSITORY", "", "use `eval-gate run` on your own machine"
+        "action", "runs only in a GitHub workflow", "GITHUB_REPOSITORY", "", "in other CI systems, publish with `--to`"
     ),
 }
 TABLES = {

@@ -368,6 +368,6 @@ def test_calibrate__before_the_first_run__says_that_there_is_none_and_what_makes
     done = gate(tmp_path, "calibrate", "labels.csv")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
+        "error[baseline-not-found]: there is no run in evals/results yet",
         "  hint: start one with `eval-gate run`, or set --output-dir to another folder of runs",
     ]

@@ -33,6 +33,6 @@ def test_command__file_of_the_root__error_names_the_path_from_where_it_runs(tmp_
     done = gate(tmp_path, "run", "evals/a.eval.yaml")
     (found,) = record(tmp_path)["suites"][0]["cases"]
     assert (found["status"], found["errorKind"]) == ("error", error_kind), found
-    hint = "which has no tool.py: write ../tool.py, or set `cwd`"
+    hint = "which has no tool.py: write ../tool.py"
     assert hint in f"{found['error']} ({found['errorHint']})"
     assert hint in " ".join(done.stdout.split())

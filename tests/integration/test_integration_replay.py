@@ -104,7 +104,7 @@ REPORTS = ("--baseline", "latest", "--report", "md=comment.md", "--report", "htm
 def test_command_agent__recorded_then_replayed_without_a_key__is_told_apart_from_a_live_run(folder) -> None:
     live = record(folder, *RUN, "--fail-on", "failures")
     assert live.returncode == 0, live.stdout + live.stderr
-    assert "Model calls of the agent are live, and recorded in `.eval-gate/model-calls.jsonl` (2 calls)." in live.stdout
+    assert "Model calls of the agent are live (2 calls). Successful answers are recorded in" in live.stdout
     lines = (folder / ".eval-gate" / "model-calls.jsonl").read_text()
     assert (len(lines.splitlines()), KEY in lines) == (2, False)
     assert read_newest(folder)["setup"]["settings"] == []
@@ -116,7 +116,7 @@ def test_command_agent__recorded_then_replayed_without_a_key__is_told_apart_from
         assert "recorded less than a day ago at" in text
     digest = read_newest(folder)["modelRecording"]["digest"]
     assert f"setting `modelCalls` `live` → `replayed #{digest}` (2 cases)" in replayed.stdout
-    assert "Model calls: 2 calls, 0 recorded" in replayed.stderr
+    assert "2 model calls, 0 of them recorded" in replayed.stderr
 
     write_cases(folder, "one", "three")
     missed = gate(folder, "replay", "--", *RUN, *REPORTS)
@@ -142,7 +142,7 @@ def test_command_agent__recorded_then_replayed_without_a_key__is_told_apart_from
         )
         assert len(running.requests) == 1
     assert added.returncode == 0, added.stdout + added.stderr
-    assert "; 1 call that it does not have went live." in added.stdout
+    assert "; not in it, and made live: 1 call." in added.stdout
     assert len((folder / ".eval-gate" / "model-calls.jsonl").read_text().splitlines()) == 3
 
 
@@ -174,8 +174,8 @@ def test_http_agent__that_passes_the_header_on__may_run_in_parallel(folder) -> N
     [
         (["replay", "--", "true"], 2, "error[invalid-recording]"),
         (["record", "--", "no-such-program-here"], 2, "error[command-not-started]"),
-        (["record", "--", sys.executable, "-c", "raise SystemExit(7)"], 7, "none came through the proxy"),
-        (["record", "--", "sh", "-c", "kill -TERM $$"], 143, "none came through the proxy"),
+        (["record", "--", sys.executable, "-c", "raise SystemExit(7)"], 7, "No model call came through the proxy"),
+        (["record", "--", "sh", "-c", "kill -TERM $$"], 143, "No model call came through the proxy"),
         (["replay", "--on-miss", "lve", "--", "true"], 2, 'did you mean "live"?'),
         (["record"], 2, "CMD"),
     ],

@@ -84,7 +84,7 @@ def test_merge__before_the_first_run__does_not_advise_the_option_that_only_write
     done = gate(tmp_path, "merge", "latest", "-o", "joined")
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
-        "error[baseline-not-found]: there is no run in evals/results yet, so none is the latest",
+        "error[baseline-not-found]: there is no run in evals/results yet",
         "  hint: make a part there with `eval-gate run --shard 1/2`, or name a part elsewhere by its path",
     ]
 

@@ -539,9 +539,7 @@ class RunConfig:
         each=check_store,
     )
     store_branch: Text | None = _define_store(
-        None,
-        "Default branch, whose runs are stored, where the CI system does not name it.",
-        metavar="NAME",
+        None, "Default branch, whose runs are stored, where the CI system does not name it.", metavar="NAME"
     )
     store_write: bool = _define_store(False, "Store the run outside of a known CI system.")
     warm_up: int | None = define_setting(

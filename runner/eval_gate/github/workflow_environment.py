@@ -83,7 +83,7 @@ def read_workflow_environment(variables: Mapping[str, str]) -> WorkflowEnvironme
         raise GateError(
             "not-in-a-workflow",
             f"this command runs only in a GitHub workflow: {', '.join(unset_names)} is not set",
-            "use `eval-gate run` on your own machine",
+            "use `eval-gate run` on your own machine; in other CI systems, publish with `--to`",
         )
     return WorkflowEnvironment(
         workspace=Path(variables.get("GITHUB_WORKSPACE") or Path.cwd()),

@@ -22,6 +22,11 @@ from eval_gate.text.escape import format_count
 
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_EXIT_BASE: Final = 128
+_WORDS: Final = {
+    CallMode.RECORD: "recorded in",
+    CallMode.REPLAY: "replayed from",
+    CallMode.REPLAY_OR_LIVE: "replayed from, or recorded in,",
+}
 
 
 async def run_proxied(
@@ -45,16 +50,14 @@ async def run_proxied(
     try:
         async with proxy.listen(place[1], place[0]) as port:
             address = f"http://{HOST}:{port}"
-            announce(f"Model calls: {mode} at {address} ({file})")
+            announce(f"Model calls through {address} are {_WORDS[mode]} {file}")
             code = await _run_command(
                 command, build_environment(os.environ, address, providers, without_keys=without_keys)
             )
     finally:
         await proxy.aclose()
-    if proxy.calls:
-        announce(f"Model calls: {format_count(proxy.calls, 'call')}, {recording.added:,} recorded")
-    else:
-        announce(f"Model calls: none came through the proxy; {ADDRESS_HINT}")
+    counts = f"{format_count(proxy.calls, 'model call')}, {recording.added:,} of them recorded"
+    announce(counts if proxy.calls else f"No model call came through the proxy: {ADDRESS_HINT}")
     if proxy.failure is not None:
         raise proxy.failure
     return ExitCode.INCOMPLETE if code == 0 and proxy.outside.miss else code

@@ -25,7 +25,7 @@ from eval_gate.model.limits import RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ModelRecording
 from eval_gate.struct import replace
 from eval_gate.targets.model.recording import read_recording_bytes
-from eval_gate.text.json_values import map_texts
+from eval_gate.text.json_values import iter_leaves, map_texts
 from eval_gate.text.key_forms import find_known_forms, mask_keys
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -52,8 +52,10 @@ class ModelCall:
         self.key = hashlib.sha256(text.encode()).hexdigest()
 
     def mask_body(self, redact: Redactor) -> JsonValue:
-        """Return the body for a file that people commit."""
-        return map_texts(self.body, lambda text: mask_keys(redact(text)))
+        """Return the body for a file that people commit, without credentials by their form or name."""
+        leaves = [(str(path[-1]), leaf) for path, leaf in iter_leaves(self.body) if path and isinstance(leaf, str)]
+        redact_named = Redactor(leaf for name, leaf in leaves if is_credential_name(name))
+        return map_texts(self.body, lambda text: mask_keys(redact_named(redact(text))))
 
 
 class RecordedCall(Record, kw_only=True, omit_defaults=True):

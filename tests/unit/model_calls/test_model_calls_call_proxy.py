@@ -25,7 +25,7 @@ CHAT = "/openai/v1/chat/completions"
 
 
 async def provider(exchange: Exchange) -> None:
-    """Count its answers; `stream` asks for events, `fail` for an error, `leak` for a key, `break` for half an answer."""
+    """Count its answers; some texts ask for events, an error, a key, or half an answer."""
     if b'"stream"' in exchange.body:
         exchange.answer(b'data: {"n": 1}\n\ndata: [DONE]\n\n', Content_Type="text/event-stream")
     elif b'"fail"' in exchange.body:

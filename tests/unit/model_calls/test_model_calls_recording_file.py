@@ -69,6 +69,15 @@ def test_request__with_a_key__is_stored_masked_and_found_by_its_whole_text(recor
     assert not read(tmp_path).list_calls(make_call({"prompt": "use ***"}).key)
 
 
+def test_request__with_a_credential_by_its_name__is_stored_masked(recording, tmp_path) -> None:
+    """As those of MCP servers, which models of OpenAI and Anthropic get in the body."""
+    server = {"url": "https://mcp.example", "authorization": "correct horse", "headers": {"X-Api-Key": "battery"}}
+    add(recording, {"tools": [server], "max_tokens": 5, "input": "what is a battery?"})
+    request = json.loads((tmp_path / "calls.jsonl").read_text())["request"]
+    masked = {"url": "https://mcp.example", "authorization": "***", "headers": {"X-Api-Key": "***"}}
+    assert request == {"tools": [masked], "max_tokens": 5, "input": "what is a ***?"}
+
+
 def test_response__that_is_no_text__is_not_stored(recording, tmp_path) -> None:
     assert add(recording, "audio", content=b"\xff") == "its response is no text"
     assert not (tmp_path / "calls.jsonl").exists()

@@ -16,7 +16,7 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
     ("mode", "fields", "sentence"),
     [
         ("replay", {}, f"{REPLAYED}."),
-        ("replay-or-live", {"live_calls": 1}, f"{REPLAYED}; 1 call that it does not have went live."),
+        ("replay-or-live", {"live_calls": 1}, f"{REPLAYED}; not in it, and made live: 1 call."),
         (
             "replay",
             {"recorded_at": "2026-11-21T09:59:00+00:00", "commit": None},
@@ -27,7 +27,11 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
             {"recorded_at": "yesterday"},
             "Model calls of the agent are replayed from `f.jsonl`.",
         ),
-        ("record", {"live_calls": 2}, "Model calls of the agent are live, and recorded in `f.jsonl` (2 calls)."),
+        (
+            "record",
+            {"live_calls": 2},
+            "Model calls of the agent are live (2 calls). Successful answers are recorded in `f.jsonl`.",
+        ),
     ],
 )
 def test_describe_model_calls__of_a_run__says_what_answered_them(mode, fields, sentence) -> None:

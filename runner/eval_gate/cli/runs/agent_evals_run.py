@@ -79,10 +79,7 @@ class SuitesCall(FrozenStruct):
         return self.tmp.joinpath(*self.output)
 
     def build_session(self, settings: Mapping[str, JsonValue]) -> Session:
-        """Build the session of the run, without the project's own configuration.
-
-        That configuration is about other evals and is not read. Nothing is compared with a baseline.
-        """
+        """Build the session of the run, without the project's configuration: that is about other evals."""
         fixed: dict[str, JsonValue] = {
             "evals": [*self.suites],
             "outputDir": str(self.folder),
@@ -171,7 +168,13 @@ def _run_once(call: SuitesCall, settings: Mapping[str, JsonValue]) -> ReportedRu
 async def _run_and_report(call: SuitesCall, session: Session) -> ReportedRun:
     plan = await plan_run(session)
     try:
-        folder = make_output_folder(call.tmp, call.output)
+        place = call.tmp
+        for name in (".", *call.output, REPORTS_FOLDER):
+            place /= name
+            with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
+                _require_folder(place)
+            make_folder(place)
+        folder = place.parent
     except GateError:
         await plan.aclose()
         raise
@@ -230,10 +233,7 @@ class SuiteClock(Struct):
 
 
 def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
-    """Find the path of the suite `name`, or the paths of all suites in `folder`, by name.
-
-    Raises GateError for a name that is not a single file name, for links, and if there is no suite.
-    """
+    """Find the suite `name` in `folder`, or all of them by name. Raises GateError for paths, links, and no suite."""
     try:
         paths = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:
@@ -288,10 +288,7 @@ def _build_name_error(name: str, why: str) -> GateError:
 
 
 def split_output_path(path: str) -> tuple[str, ...]:
-    """Split the output path into the names below the folder of temporary files.
-
-    Raises GateError for a path that leads out of that folder or is not valid.
-    """
+    """Split the output path into names below the temporary folder. Raises GateError if it is invalid or leads out."""
     try:
         return split_file_path(path)
     except SandboxError as error:
@@ -300,21 +297,6 @@ def split_output_path(path: str) -> tuple[str, ...]:
             f"--out {quote_name(path)}: {error}",
             "use a path inside --tmp-dir, such as agent-evals",
         ) from None
-
-
-def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
-    """Create the folder for results and its folder for reports, and return the folder for results.
-
-    Missing folders on the way are created as well. Neither `tmp` nor any folder below it on the way may be a
-    link. Raises GateError.
-    """
-    place = tmp
-    for name in (".", *names, REPORTS_FOLDER):
-        place /= name
-        with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
-            _require_folder(place)
-        make_folder(place)
-    return place.parent
 
 
 def _require_folder(place: Path) -> None:

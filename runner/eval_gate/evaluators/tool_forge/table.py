@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorScore, EvaluatorTable, UnknownCallsError
-from eval_gate.evaluators.json_fields import find_field, find_mismatch, list_documents
+from eval_gate.evaluators.json_fields import find_field, find_mismatch, format_value, list_documents
 from eval_gate.evaluators.trace import has_reported_calls
 from eval_gate.evaluators.wording import describe_missing_number, double_quote, format_names, single_quote, truncate
 from eval_gate.model.base import JsonValue
@@ -222,7 +222,9 @@ async def _find_value_failure(check: specs.ValueCheck, actual: JsonValue, tally:
         if is_missing is (check.assertion == "notExists"):
             tally.add_pass()
             return None
-        return absence if is_missing else f"{'is there' if is_field else 'was sent'}: {single_quote(as_text(actual))}"
+        if is_missing:
+            return absence
+        return f"exists: {format_value(actual)}" if is_field else f"was sent: {single_quote(as_text(actual))}"
     values = check.value if check.assertion == "oneOf" and isinstance(check.value, list) else [check.value]
     has_token = any(find_tokens(value) for value in values if isinstance(value, str))
     if is_field and check.assertion in {"equals", "oneOf"} and not has_token:

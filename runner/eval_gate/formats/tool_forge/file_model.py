@@ -37,6 +37,7 @@ from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURN
 from eval_gate.model.specs.evaluator import ValueOperator
 from eval_gate.struct import replace
 from eval_gate.text.dotted_path import FIELD_PATTERN
+from eval_gate.text.quoting import quote_value
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.urls import find_url_problem
 
@@ -47,6 +48,10 @@ _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 _HOOK_REQUEST: Final = r"^(GET|POST|PUT|PATCH|DELETE) (https?://[\w.-]+(:\d{1,5})?(/\S*)?|/\S*)$"
+_HOOK_HEADER: Final = re.compile(
+    r"(?!(host|content-length|transfer-encoding)$)[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.IGNORECASE
+)
+"""Names of headers without those that say where a request goes and ends: it may have the target's credentials."""
 
 
 class ParamAssertion(FileModel):
@@ -76,8 +81,8 @@ def _require_value(value: JsonValue) -> JsonValue:
         return value
     operator, operand = next(iter(value.items()), ("", None))
     if len(value) != 1 or operator not in _OPERATORS:
-        words = f"{', '.join(_OPERATORS)}{format_suggestion(operator, _OPERATORS)}"
-        raise ValueError(f'expected a value, or one of the operators {words}; {{"equals": …}} takes an object')
+        words = ", ".join(_OPERATORS) + (format_suggestion(operator, _OPERATORS) if operator not in _OPERATORS else "")
+        raise ValueError(f'expected a value, or one operator of {words}; {{"equals": …}} takes an object')
     match operator, operand:
         case ("equals", _) | ("exists" | "notExists", True) | ("oneOf", [_, *_]):
             return value
@@ -87,6 +92,13 @@ def _require_value(value: JsonValue) -> JsonValue:
     raise ValueError(f'"{operator}" takes {what}, got {describe_value(operand)}')
 
 
+def _require_request(text: str) -> str:
+    if re.fullmatch(_HOOK_REQUEST, text) is None:
+        raise ValueError("is not a method and a path or URL, such as POST /test/reset or POST https://host/reset")
+    return text
+
+
+HookRequest = Annotated[str, Field(json_schema_extra={"pattern": _HOOK_REQUEST}), AfterValidator(_require_request)]
 FieldPath = Annotated[str, Field(json_schema_extra={"pattern": f"^{FIELD_PATTERN}$"}), AfterValidator(_require_path)]
 FieldValue = Annotated[JsonValue, AfterValidator(_require_value)]
 
@@ -207,7 +219,7 @@ class ToolForgeHook(FileModel):
         list[Text] | None,
         BeforeValidator(lambda value: value.split() if isinstance(value, str) else value, Text | list[Text]),
     ] = Field(default=None, min_length=1, description="Program with its arguments. A text is split at blanks.")
-    request: Annotated[str, Field(pattern=_HOOK_REQUEST)] | None = Field(
+    request: HookRequest | None = Field(
         default=None, description="Method, and a URL or a path at the target's host, such as POST /test/reset."
     )
     headers: dict[str, Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]] = Field(
@@ -222,6 +234,8 @@ class ToolForgeHook(FileModel):
             raise ValueError("needs either `command` or `request`")
         if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
             raise ValueError(problem)
+        if name := next((one for one in self.headers if not _HOOK_HEADER.fullmatch(one)), None):
+            raise ValueError(f"the header {quote_value(name)} is none that a request can set")
         if self.command is not None and {"headers", "body"} & self.model_fields_set:
             raise ValueError("`headers` and `body` are those of a `request`")
         return self

@@ -124,6 +124,7 @@ ADVICE_BY_CAUSE: Final = {
         Owner.TARGET, "check that the model's server runs, and its `baseUrl`", may_pass=True
     ),
     ErrorCause.NOT_SENT: AdviceRow(Owner.TARGET, "correct what the error names"),
+    ErrorCause.HOOK_FAILED: AdviceRow(Owner.UNKNOWN, "correct the command or request, or what it needs", may_pass=True),
     ErrorCause.EVALUATOR_FAILED: AdviceRow(
         Owner.EVALUATION, "check the LLM judge and the graders, not this change", may_pass=True, before_hint=""
     ),
@@ -308,6 +309,7 @@ OTHER_VERSION: Final = AdviceRow(
 OWNERS_OF_PROBLEMS: Final = {
     "base-branch-changed": Owner.GITHUB,
     "baseline-incomplete": Owner.WORKFLOW,
+    "checkout-mismatch": Owner.WORKFLOW,
     "demo-agent-failed": Owner.EVAL_GATE,
     "github-unreachable": Owner.GITHUB,
     "internal-error": Owner.EVAL_GATE,

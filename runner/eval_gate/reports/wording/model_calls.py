@@ -26,8 +26,8 @@ def describe_model_calls(run: RunResult) -> str | None:
         return f"{_NO_CALLS}: {ADDRESS_HINT}."
     live, file = format_count(recording.live_calls, "call"), quote_in_backticks(recording.file, MAX_FILE)
     if recording.mode is CallMode.RECORD:
-        return f"Model calls of the agent are live, and recorded in {file} ({live})."
-    rest = f"; {live} that it does not have went live" if recording.live_calls else ""
+        return f"Model calls of the agent are live ({live}). Successful answers are recorded in {file}."
+    rest = f"; not in it, and made live: {live}" if recording.live_calls else ""
     return f"Model calls of the agent are replayed from {file}{_describe_origin(recording, run.timestamp)}{rest}."
 
 

@@ -17,8 +17,8 @@ from eval_gate.text.escape import format_count
 
 
 def describe_spending(summary: Summary, baseline: BaselineFacts | None, *, has_users: bool = False) -> str:
-    """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only for runs of equally many cases."""
-    same = baseline is not None and baseline.total_cases == summary.total_cases
+    """`cost $0.84 (+3 %) · agent time 214 s (−5 %) · wall time 30 s`; changes only for as many cases, none replayed."""
+    same = baseline is not None and baseline.total_cases == summary.total_cases and not summary.replayed
     then_cost = baseline.estimated_cost_usd if same and baseline else None
     then_time = baseline.total_duration_ms if same and baseline else None
     parts = []

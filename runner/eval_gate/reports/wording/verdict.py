@@ -58,7 +58,7 @@ def iter_report_only(run: RunResult, verdict: Verdict) -> Iterator[str]:
     if verdict.runs_until_failing is not None and run.policy is not None:
         more = format_count(verdict.runs_until_failing, "more run")
         until = to_one_line(run.policy.report_only or "", 40)
-        yield f"With `reportOnly: {until}` this gate exits with 0 until the history has {more} of the default branch."
+        yield f"This gate exits with 0 until the history has {more} of the default branch (reportOnly: {until})."
 
 
 def list_reasons(run: RunResult, verdict: Verdict) -> list[str]:

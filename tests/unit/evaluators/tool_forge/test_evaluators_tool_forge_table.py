@@ -474,7 +474,7 @@ def check_field(path: str, assertion: str, value: object = None, response: Respo
         ("n.length", "equals", 1, "n.length is missing"),
         ("tags[2]", "exists", None, "tags[2] is missing"),
         ("o.x", "exists", None, None),
-        ("o.x", "notExists", None, "o.x is there: 'null'"),
+        ("o.x", "notExists", None, "o.x exists: null"),
         ("o.y", "notExists", None, None),
         ("n", "oneOf", [4, 3], None),
         ("n", "oneOf", ["3", 4], 'n is 3, expected one of ["3", 4]'),

@@ -56,13 +56,18 @@ def test_load__each_form_of_a_hook__is_read_for_case_and_suite(written, hooks) -
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ({"request": "FETCH /x"}, "after.request: must match ^(GET|POST|"),
+        ({"request": "FETCH /x"}, "after.request: is not a method and a path or URL, such as POST /test/reset"),
         ({"request": "POST http://host:99999/x"}, "after: the URL is not of the form http(s)://host[:port]/path"),
-        ({"request": "POST http://user@host/x"}, "after.request: must match "),
+        ({"request": "POST http://user@host/x"}, "after.request: is not a method and a path or URL"),
         ({"request": "POST /x", "command": "x"}, "after: needs either `command` or `request`"),
         ({"command": "x", "body": 1}, "after: `headers` and `body` are those of a `request`"),
         ({"request": "POST /x", "header": {}}, "after.header: unknown key"),
         ({"request": "POST /x", "headers": {"A": "b\nC: d"}}, "after.headers.A: contains control characters"),
+        (
+            {"request": "POST /x", "headers": {"A\r\nB": "c"}},
+            'after: the header "A\r\nB" is none that a request can set',
+        ),
+        ({"request": "POST /x", "headers": {"HOST": "b"}}, 'after: the header "HOST" is none that a request can set'),
         (["make seed", {"request": "POST /x"}], 'after[0]: expected a mapping, got text "make seed"'),
         ([], "after: needs at least 1, got an empty list"),
     ],

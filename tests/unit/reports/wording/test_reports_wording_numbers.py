@@ -77,6 +77,11 @@ def test_group_causes__agent_errors__are_held_together_by_their_exception() -> N
         ),
         ({"input_tokens": 1200}, None, "agent time 0 ms · 1,200 tokens in, 0 out"),
         ({"total_duration_ms": 214_000.0}, {"total_duration_ms": 225_000.0}, "agent time 214 s (−5 %)"),
+        (
+            {"total_duration_ms": 2_000.0, "replayed": 1},
+            {"total_duration_ms": 225_000.0},
+            "1 replayed · agent time 2.0 s",
+        ),
     ],
 )
 def test_spending__known_numbers__with_change_only_between_equals(now, then, said) -> None:
