@@ -130,10 +130,7 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
     progress: Callable[[str], None] | None = None,
     **settings: object,
 ) -> Evaluation:
-    """Run an evaluation as `evaluate` does, inside a running event loop such as a notebook's.
-
-    Raises GateError.
-    """
+    """Run an evaluation as `evaluate` does, inside a running event loop such as a notebook's. Raises GateError."""
     with _add_error_notes():
         arguments = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
         flags = _build_flags({key: value for key, value in arguments.items() if value is not None} | settings)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-import pytest
-
 from tests.support.world import plain
 
 STEADY = "P" * 8
@@ -18,11 +16,8 @@ def test_report_only__regression_with_two_of_ten_runs__is_a_neutral_check_and_sa
     action.main(f"{STEADY}*2")
     seen = action.here(BROKEN, report_only=TEN)
     assert seen.code == 0, seen.ended.log
-    assert {key: seen.ended.outputs[key] for key in ("verdict", "exit-code", "regressions")} == {
-        "verdict": "failed",
-        "exit-code": "0",
-        "regressions": "1",
-    }
+    outputs = [seen.ended.outputs[name] for name in ("verdict", "exit-code", "regressions")]
+    assert outputs == ["failed", "0", "1"]
     assert seen.check["conclusion"] == "neutral"
     assert seen.check["output"]["title"].startswith("Would have failed: 1 regression (reported only for 8 more runs)")
     assert seen.title.endswith("⚠️ Agent eval gate — would have failed: 1 regression (reported only for 8 more runs)")
@@ -32,26 +27,18 @@ def test_report_only__regression_with_two_of_ten_runs__is_a_neutral_check_and_sa
     assert (verdict["outcome"], verdict["exitCode"], verdict["runsUntilFailing"]) == ("failed", 0, 8)
 
 
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"report_only": "until 2 runs"},
-        {"report_only": TEN, "must_pass": "*"},
-        {"report_only": TEN, "fail_on": "failures"},
-    ],
-)
-def test_report_only__enough_runs_or_another_ground__fails_as_without_it(action, inputs) -> None:
+def test_report_only__enough_runs__fails_as_without_it(action) -> None:
     action.main(f"{STEADY}*2")
-    seen = action.here(BROKEN, **inputs)
+    seen = action.here(BROKEN, report_only="until 2 runs")
     assert (seen.code, seen.check["conclusion"]) == (1, "failure"), seen.ended.log
     assert "would have" not in plain(seen.report).lower()
 
 
 def test_report_only__command_line__exits_with_0_and_its_junit_report_does_not_block(world) -> None:
-    made = world(f"{STEADY}*2")
-    seen = made.here(BROKEN, "--report-only", "until 10 runs", "--report", "junit=gate.xml")
+    branch = world(f"{STEADY}*2")
+    seen = branch.here(BROKEN, "--report-only", TEN, "--report", "junit=gate.xml")
     assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "failed"), seen.text
     assert "GATE WOULD HAVE FAILED" in seen.text
-    report = ET.parse(made.folder / "gate.xml").getroot()
+    report = ET.parse(branch.folder / "gate.xml").getroot()
     assert not [*report.iter("failure"), *report.iter("error")]
     assert [one.text for one in report.iter("skipped") if "does not block" in (one.text or "")]

@@ -24,10 +24,8 @@ SUITE_HOOKS = {
 
 
 def write_suite(folder: Path, *names: str, own=CASE_HOOKS, name: str = "shop", **hooks) -> None:
-    cases = [
-        {"id": one, "input": {"message": one}, "expect": {"responseContains": ["ok"]}, **own}
-        for one in names or ("a", "b")
-    ]
+    expected = {"expect": {"responseContains": ["ok"]}, **own}
+    cases = [{"id": one, "input": {"message": one}, **expected} for one in names or ("a", "b")]
     (folder / "evals").mkdir(exist_ok=True)
     (folder / "evals" / f"{name}.golden.json").write_text(json.dumps({**hooks, "cases": cases}))
 
@@ -121,7 +119,11 @@ def test_hooks__request_that_fails__is_an_evaluation_error_that_names_the_hook(t
     with agent(Shop(refuses=refuses)) as running:
         done = run(tmp_path, running)
     [case] = record(tmp_path)["suites"][0]["cases"]
-    assert (done.returncode, case["errorKind"]) == (3, "evaluation_error"), done.stdout
+    errors = done.returncode, case["errorKind"], case["errorCause"]
+    assert errors == (3, "evaluation_error", "hook_failed"), done.stdout
+    assert "a command or request before or after the cases failed, which says nothing of the agent" in done.stdout
+    assert "If it ends the same way, correct the command or request, or what it needs." in done.stdout
+    assert "judge" not in done.stdout
     assert case["error"].startswith(error)
     assert error in done.stdout
     assert "s3cret" not in done.stdout + done.stderr + json.dumps(case)
@@ -171,17 +173,8 @@ def test_hooks__base_agent__is_prepared_at_its_own_host(tmp_path) -> None:
     with agent() as good:
         assert gate(tmp_path, "run", "--agent-endpoint", good.url, "--output-dir", "before").returncode == 0
     with agent(answer) as running, agent(answer) as base:
-        options = (
-            "--agent-endpoint",
-            running.url,
-            "--base-agent-endpoint",
-            base.url,
-            "--baseline",
-            "before",
-            "--fail-on",
-            "regressions",
-        )
-        done = gate(tmp_path, "run", *options, "--output-dir", "now")
+        agents = f"--agent-endpoint {running.url} --base-agent-endpoint {base.url}"
+        done = gate(tmp_path, *f"run {agents} --baseline before --fail-on regressions --output-dir now".split())
     assert done.returncode == 0, done.stdout + done.stderr
     lines = list_lines(base)
     assert (lines[0], lines[-1], lines.count("b") >= 2) == ("POST /test/seed", "POST /test/end", True)

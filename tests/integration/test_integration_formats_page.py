@@ -1,4 +1,4 @@
-"""The pages about eval files, fields, hooks and pass rates: every file there is valid, and the table of assertions is complete."""
+"""Pages about eval files, fields, hooks and pass rates: files there are valid, and the tables of keys are complete."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ import pytest
 from eval_gate.ci import bitbucket
 from eval_gate.cli.stored_runs.review_publication import build_text
 from eval_gate.results.baseline import Baseline
-from tests.integration.test_integration_run import fails_on, write_suite
+from tests.integration.test_integration_run import write_suite
 from tests.support.agents import agent
+from tests.support.answers import fails_on
 from tests.support.git import commit_all
 from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run

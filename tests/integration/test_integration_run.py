@@ -14,6 +14,7 @@ import pytest
 
 from eval_gate.text.javascript.strings import dump_compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port, vanishing_agent
+from tests.support.answers import fails_on
 from tests.support.offered import offered
 from tests.support.program import gate
 
@@ -40,14 +41,6 @@ def write_suite(folder: Path, count: int = 6, name: str = "weather.golden.json",
 def record(folder: Path) -> dict:
     results = folder / "evals" / "results"
     return json.loads((results / json.loads((results / "latest.json").read_text())["path"]).read_text())
-
-
-def fails_on(*numbers: int):
-    async def handler(exchange: Exchange) -> None:
-        asked = int(exchange.json["message"].split()[1])
-        exchange.answer({"response": "no" if asked in numbers else "ok", "toolCalls": []})
-
-    return handler
 
 
 @pytest.mark.contract("run.exit-codes")

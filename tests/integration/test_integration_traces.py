@@ -17,25 +17,23 @@ REPORTS = {"md": "report.md", "junit": "junit.xml", "html": "report.html"}
 
 
 class Desk:
-    """An agent that reports what `traces` says, in its body or as headers, and fails `ask 1` when it is `dead`."""
+    """An agent that reports what `traces` says, in its body or as headers, and fails `ask 1` if `is_dead`."""
 
     def __init__(self, **headers: str) -> None:
-        self.headers, self.body = headers, {}
-        self.dead = False
-        self.status = "200 OK"
+        self.headers, self.body, self.is_dead, self.status = headers, {}, False, "200 OK"
 
     async def __call__(self, exchange: Exchange) -> None:
-        fails = self.dead and exchange.json["message"] == "ask 1"
+        fails = self.is_dead and exchange.json["message"] == "ask 1"
         status = self.status if fails else "200 OK"
         answer = {"response": "no" if fails else "ok", "toolCalls": [], **self.body}
         exchange.answer(answer, status, **self.headers)
 
 
 def evaluate(folder: Path, url: str, *options: str, settings: dict | None = None, **target: object):
-    described = {"name": "desk", "url": url, "maxRetries": 0, **target}
+    targets = [{"name": "desk", "url": url, "maxRetries": 0, **target}]
     reports = [f"{name}={file}" for name, file in REPORTS.items()]
-    whole = {"targets": [described], "reports": reports, "reruns": 0, **(settings or {})}
-    (folder / "eval-gate.json").write_text(json.dumps(whole))
+    configuration = {"targets": targets, "reports": reports, "reruns": 0, **(settings or {})}
+    (folder / "eval-gate.json").write_text(json.dumps(configuration))
     return gate(folder, "run", *options)
 
 
@@ -53,7 +51,7 @@ def test_run__agent_names_its_traces__failing_case_links_to_its_own_and_to_that_
     with agent(desk) as running:
         settings = {"traceUrl": TEMPLATE}
         assert evaluate(tmp_path, running.url, settings=settings).returncode == 0
-        desk.dead, desk.headers = True, {"traceparent": f"00-{'4b' * 16}-00f067aa0ba902b7-01"}
+        desk.is_dead, desk.headers = True, {"traceparent": f"00-{'4b' * 16}-00f067aa0ba902b7-01"}
         done = evaluate(tmp_path, running.url, "--baseline", "latest", settings=settings)
     now, before = (f"https://traces.example/p/1/{part}?tab=spans" for part in ("4b" * 16, "a%2F1"))
     assert done.returncode == 1, done.stdout + done.stderr
@@ -72,7 +70,7 @@ def test_run__address_elsewhere_or_no_template__is_shown_and_no_link(tmp_path) -
     desk = Desk()
     with agent(desk) as running:
         assert evaluate(tmp_path, running.url).returncode == 0
-        desk.dead, base = True, ("--baseline", record(tmp_path)["runId"])
+        desk.is_dead, base = True, ("--baseline", record(tmp_path)["runId"])
         for address, link in (
             ("https://traces.example:443/x?a=b)#c", "https://traces.example:443/x?a=b%29#c"),
             ("https://evil.example/x", None),
@@ -102,7 +100,7 @@ def test_run__traceparent_is_sent__is_the_trace_of_the_execution_and_names_case_
         contexts = [
             (one.header("traceparent").split("-"), one.header("baggage").split(",")) for one in running.requests
         ]
-        desk.dead, desk.status = True, "500 Oh"
+        desk.is_dead, desk.status = True, "500 Oh"
         evaluate(tmp_path, running.url, settings=settings, **target)
     run_id = record(tmp_path)["runId"]
     traces = [(trace, [unquote(member) for member in members]) for (_, trace, _, _), members in contexts]
@@ -125,16 +123,16 @@ def test_run__agent_that_hangs_or_is_away__has_a_trace_only_where_it_got_the_req
     async def hang(exchange: Exchange) -> None:
         await asyncio.Event().wait()
 
-    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100, "waitFor": 0}
+    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100}
     with agent(hang) as running:
         evaluate(tmp_path, running.url, settings=settings, traceparent=True)
-        sent = running.requests[-1].header("traceparent").split("-")[1]
-    late = find_case(tmp_path, 0)
-    assert (late["errorKind"], late["details"]["trace"]) == ("agent_error", sent)
+        trace = running.requests[-1].header("traceparent").split("-")[1]
+    case = find_case(tmp_path, 0)
+    assert (case["errorKind"], case["details"]["trace"]) == ("agent_error", trace)
     with vanishing_agent() as url:  # it is up when the run begins
         evaluate(tmp_path, url, settings={"traceUrl": TEMPLATE}, traceparent=True)
-    away = find_case(tmp_path, 0)
-    assert (away["errorKind"], away["details"]["trace"]) == ("agent_unreachable", None)
+    case = find_case(tmp_path, 0)
+    assert (case["errorKind"], case["details"]["trace"]) == ("agent_unreachable", None)
 
 
 def test_run__settings_that_make_no_link__are_refused_by_name(tmp_path) -> None:

@@ -18,8 +18,8 @@ import pytest
 from eval_gate.results.baseline_store import BaselineStore, StoreError
 from eval_gate.results.run_writer import write_result
 from eval_gate.struct import replace
-from tests.integration.test_integration_run import record, wait_until
-from tests.integration.test_integration_store import MAIN, MERGE_REQUEST, run
+from tests.integration.test_integration_run import wait_until
+from tests.integration.test_integration_store import MERGE_REQUEST, check_two_machines, run
 from tests.support.agents import unused_port
 from tests.support.results import make_baseline_run
 from tests.support.tools import NotInstallableError, install
@@ -61,14 +61,7 @@ def endpoint() -> Iterator[str]:
 
 
 def test_bucket__main_and_merge_request__are_compared_across_machines(endpoint, tmp_path) -> None:
-    variables = KEYS | {"AWS_ENDPOINT_URL": endpoint}
-    main = run(tmp_path / "a", "s3://bucket/gate", MAIN | variables, 1)
-    assert (main.returncode, "stored: s3://bucket/gate/20" in main.stderr) == (0, True), main.stdout + main.stderr
-    done = run(tmp_path / "b", "s3://bucket/gate", MERGE_REQUEST | variables, 1, 2)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "REGRESSIONS (1): gs-002" in done.stdout
-    assert "not stored: a pull request only reads" in done.stderr
-    assert record(tmp_path / "b")["baselineRunId"] == record(tmp_path / "a")["runId"]
+    check_two_machines(tmp_path, "s3://bucket/gate", KEYS | {"AWS_ENDPOINT_URL": endpoint})
 
 
 @pytest.mark.parametrize(

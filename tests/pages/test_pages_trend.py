@@ -17,7 +17,7 @@ CONTEXT = ReportContext(name=HOSTILE, repository="acme/desk", baseline_branch="m
 
 
 @pytest.fixture(params=TAPES)
-def named(request, tmp_path):
+def branch(request, tmp_path):
     """The name of a branch, and its page."""
 
     def make_cases(_, word):
@@ -30,8 +30,8 @@ def named(request, tmp_path):
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESK, PHONE, SMALL_PHONE])
-def test_trend__any_number_of_runs__fits_its_window_and_loads_nothing(chrome, named, size, colours) -> None:
-    name, page = named
+def test_trend__any_number_of_runs__fits_its_window_and_loads_nothing(chrome, branch, size, colours) -> None:
+    name, page = branch
     with opened(chrome, page, size=size, color_scheme=colours, bypass_csp=True) as seen:
         seen.page.locator("summary").click()
         assert seen.overflow() == 0

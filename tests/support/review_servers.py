@@ -16,6 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.support.agents import Exchange, agent
 
+Answer = tuple[int, Any]
+"""HTTP status and body."""
 SHA, TOKEN, OWN, STRANGER = "a1b2c3d4" * 5, "glpat-Zq8yXw3vUt6sRp1n", "7", "8"
 SYSTEMS: Final = {
     "gitlab": {
@@ -82,69 +84,60 @@ class ReviewServer:
         status, answer = (fault, {}) if fault > 0 else self.answer(verb, target, exchange)
         if fault < 0:
             status, answer = -fault, {}
-        exchange.answer(json.dumps(answer).encode() if status != 204 else b"", f"{status} -", Retry_After="0.5")
+        exchange.answer(json.dumps(answer).encode(), f"{status} -", Retry_After="0.5")
 
-    def answer(self, verb: str, target: str, exchange: Exchange) -> tuple[int, Any]:
-        parts = urlsplit(target)
-        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    def answer(self, verb: str, target: str, exchange: Exchange) -> Answer:
         if exchange.header("Authorization") != f"Bearer {TOKEN}":
             return 401, {"message": f"not allowed: {exchange.header('Authorization')}"}
-        body = json.loads(exchange.body) if exchange.body else {}
-        route: Callable[..., tuple[int, Any]] = getattr(self, f"_answer_{self.system}")
-        return route(verb, parts.path, query, body)
+        parts, answer = urlsplit(target), getattr(self, f"_answer_{self.system}")
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        response: Answer | None = answer(verb, parts.path, query, json.loads(exchange.body) if exchange.body else {})
+        return (404, {"message": "404 Not Found"}) if response is None else response
 
-    def _answer_gitlab(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+    def _answer_gitlab(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> Answer | None:
         def show(one: dict[str, Any]) -> dict[str, Any]:
             return {"id": one["id"], "body": one["body"], "author": {"id": int(one["author"])}, "system": False}
 
-        request = "/api/v4/projects/5/merge_requests/3"
-        match verb, path.removeprefix(request):
+        match verb, path.removeprefix("/api/v4/projects/5/merge_requests/3"):
             case "GET", "/api/v4/user":
                 return 200, {"id": int(OWN)}
             case "GET", "":
                 return 200, {"state": "opened" if self.is_open else "merged", "sha": self.head}
             case "GET", "/notes" if query["sort"] == "asc":
-                return 200, [show(one) for one in self._page(query, "per_page", 20)]
+                return 200, [show(one) for one in self._page(query, "per_page")]
             case "POST", "/notes":
                 return 201, show(self.add(body["body"], OWN))
             case "PUT", rest if rest.startswith("/notes/"):
                 return self._change(rest, body["body"], show)
-        if verb == "POST" and path == f"/api/v4/projects/5/statuses/{SHA}" and body["state"] in {"success", "failed"}:
-            self.statuses.append(body)
-            return 201, {"id": 1}
-        return 404, {"message": "404 Not Found"}
+            case "POST", rest if rest == f"/api/v4/projects/5/statuses/{SHA}":
+                return self._set_status(body, "success", "failed")
+        return None
 
-    def _answer_azure(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+    def _answer_azure(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> Answer | None:
         def show(one: dict[str, Any]) -> dict[str, Any]:
             comment = {"id": 70 + one["id"], "content": one["body"], "author": {"id": one["author"]}}
             return {"id": one["id"], "comments": [comment]}
 
-        request = "/organization/p1/_apis/git/repositories/r1/pullRequests/3"
         if path == "/organization/_apis/connectionData":
             return (200, {"authenticatedUser": {"id": OWN}}) if query["api-version"] == "7.1-preview" else (400, {})
         assert query["api-version"] == "7.1"
-        match verb, path.removeprefix(request):
+        match verb, path.removeprefix("/organization/p1/_apis/git/repositories/r1/pullRequests/3"):
             case "GET", "":
                 state = "active" if self.is_open else "completed"
                 return 200, {"status": state, "lastMergeSourceCommit": {"commitId": self.head}}
             case "GET", "/threads":
-                deleted = {
-                    "id": 99,
-                    "isDeleted": True,
-                    "comments": [{"id": 1, "isDeleted": True, "author": {"id": OWN}}],
-                }
-                return 200, {"value": [deleted, *map(show, self.comments)]}
+                comments = [{"id": 1, "isDeleted": True, "author": {"id": OWN}}]
+                return 200, {"value": [{"id": 99, "isDeleted": True, "comments": comments}, *map(show, self.comments)]}
             case "POST", "/threads":
                 return 200, show(self.add(body["comments"][0]["content"], OWN))
             case "PATCH", rest if match := re.fullmatch(r"(/threads/(\d+))/comments/(\d+)", rest):
                 assert int(match[3]) == 70 + int(match[2])
                 return self._change(match[1], body["content"], show)
-            case "POST", "/statuses" if body["state"] in {"succeeded", "failed"}:
-                self.statuses.append(body)
-                return 200, {"id": 1}
-        return 404, {"message": "not found"}
+            case "POST", "/statuses":
+                return self._set_status(body, "succeeded", "failed")
+        return None
 
-    def _answer_bitbucket(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+    def _answer_bitbucket(self, verb: str, path: str, query: dict[str, str], body: dict[str, Any]) -> Answer | None:
         def show(one: dict[str, Any]) -> dict[str, Any]:
             user = {"uuid": one["author"]} if one["author"] else None
             return {"id": one["id"], "content": {"raw": one["body"]}, "user": user, "deleted": False}
@@ -154,24 +147,26 @@ class ReviewServer:
                 state = "OPEN" if self.is_open else "MERGED"
                 return 200, {"state": state, "source": {"commit": {"hash": self.head[:12]}}}
             case "GET", "/comments":
-                page = self._page(query, "pagelen", 10)
-                return 200, {"values": [show(one) for one in page], "pagelen": 50}
+                return 200, {"values": [show(one) for one in self._page(query, "pagelen")], "pagelen": 50}
             case "POST", "/comments":
                 return 201, show(self.add(body["content"]["raw"], OWN))
             case "PUT", rest if rest.startswith("/comments/"):
                 return self._change(rest, body["content"]["raw"], show)
-        if verb == "POST" and path == f"/repositories/a/b/commit/{SHA}/statuses/build":
-            assert len(body["key"]) <= 40
-            assert body["state"] in {"SUCCESSFUL", "FAILED"}
-            self.statuses.append(body)
-            return 201, {}
-        return 404, {"error": {"message": "not found"}}
+            case "POST", rest if rest == f"/repositories/a/b/commit/{SHA}/statuses/build" and len(body["key"]) <= 40:
+                return self._set_status(body, "SUCCESSFUL", "FAILED")
+        return None
 
-    def _page(self, query: dict[str, str], name: str, usual: int) -> list[dict[str, Any]]:
-        size, page = int(query.get(name, usual)), int(query["page"])
+    def _page(self, query: dict[str, str], name: str) -> list[dict[str, Any]]:
+        size, page = int(query.get(name, 20)), int(query["page"])
         return self.comments[(page - 1) * size : page * size]
 
-    def _change(self, path: str, text: str, show: Callable[[dict[str, Any]], Any]) -> tuple[int, Any]:
+    def _set_status(self, status: dict[str, Any], *states: str) -> Answer | None:
+        if status["state"] not in states:
+            return None
+        self.statuses.append(status)
+        return 201, {"id": 1}
+
+    def _change(self, path: str, text: str, show: Callable[[dict[str, Any]], Any]) -> Answer:
         comment = self.comments[int(path.rpartition("/")[2]) - 1]
         if self.system == "bitbucket" and comment["author"] != OWN:
             return 403, {"error": {"message": "You don't have permission"}}

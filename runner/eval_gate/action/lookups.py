@@ -42,7 +42,11 @@ class Lookups:
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: StepLog) -> None:
         self._step, self._log = step, log
-        self.is_deferred = _can_defer_baseline(step, config)
+        # whether cases here need no baseline; a named one that is missing ends the step before anything is paid for
+        asks = step.plan.mode is StepMode.GATE and not step.settings.results
+        # shards are cut by the durations in the baseline, and recorded responses come with it
+        by_itself = step.settings.selection.shard is None and config.recording is RecordingMode.OFF
+        self.is_deferred = asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT
         self._due = threading.Event()
         if not self.is_deferred:
             self._due.set()
@@ -114,11 +118,3 @@ class DeferredBaseline(FrozenStruct):
     def stop_waiting(self) -> None:
         """End the wait for the baseline."""
         self.lookups.stop_waiting()
-
-
-def _can_defer_baseline(step: Step, config: RunConfig) -> bool:
-    """Whether cases here need no baseline; a named one that is missing ends the step before anything is paid for."""
-    asks = step.plan.mode is StepMode.GATE and not step.settings.results
-    # shards are cut by the durations in the baseline, and recorded responses come with it
-    by_itself = step.settings.selection.shard is None and config.recording is RecordingMode.OFF
-    return asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT

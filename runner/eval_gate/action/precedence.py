@@ -48,9 +48,7 @@ class NewerResult(FrozenStruct):
     """Newer result that takes precedence over this one."""
 
     run_id: int
-    """The run that made it."""
     passed: bool
-    """Whether the gate passed there."""
 
     @property
     def explanation(self) -> str:

@@ -123,10 +123,7 @@ def set_result_base(step: Step, result: RunResult, log: StepLog) -> Step:
 
 
 def load_relayed_result(step: Step, log: StepLog) -> RunResult:
-    """Load the result that the relayed run stored, without its own comparison and gate verdict.
-
-    Raises GateError if no usable result is available.
-    """
+    """Load the result that the relayed run stored, without its verdict. Raises GateError if none is usable."""
     name, run_id = step.settings.artifact_name, _get_run_id(step)
     try:
         if name == DEFAULT_ARTIFACT:

@@ -1,7 +1,4 @@
-"""Plan of a step: a pure decision from event facts and settings, with its reasons.
-
-It implements the table of events in docs/action.md.
-"""
+"""Plan of a step: a pure decision from event facts and settings, by the table of events in docs/action.md."""
 
 from __future__ import annotations
 
@@ -93,7 +90,6 @@ class StepPlan(FrozenStruct):
     pull_number: int | None = None
     """Where to comment; None for nowhere."""
     base_branch: str | None = None
-    """What a pull request is merged into."""
     head_branch: str | None = None
     """What a pull request merges: the name of its branch, maybe in a fork."""
     from_fork: bool = False
@@ -111,13 +107,11 @@ class StepPlan(FrozenStruct):
     is_on_baseline_branch: bool = False
     """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
-    """The run whose result a relay publishes."""
     relayed_attempt: int | None = None
     """Its attempt that stored the result; None until that is known."""
     relayed_since: datetime | None = None
     """When that attempt began, where an earlier one may have left a result too."""
     refresh_comment: int | None = None
-    """The comment that asks for a new baseline."""
     previous_head_sha: str = ""
     """The head of the pull request before its last push, if the event names it."""
     default_branch: str = ""

@@ -53,7 +53,6 @@ class Agreement(NamedTuple):
     false_passes: int = 0
     """The judge passes what people fail: what a gate lets through."""
     false_failures: int = 0
-    """The judge fails what people pass."""
     both_fail: int = 0
 
     @property
@@ -107,7 +106,6 @@ class Disagreement(NamedTuple):
     """By the judge; people say the opposite."""
     score: float
     comment: str | None
-    """What people wrote with their label."""
 
 
 class JudgeCounts(Struct):
@@ -124,7 +122,6 @@ class Calibration(FrozenStruct):
     agreement: Agreement
     disagreements: tuple[Disagreement, ...]
     unmatched_labels: tuple[str, ...]
-    """Labels for which the run has no case."""
     undecided_labels: int
     """Labels without a verdict, or whose people disagree evenly."""
     unjudged_cases: int

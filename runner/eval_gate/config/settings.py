@@ -321,7 +321,7 @@ def parse_proxy_address(text: str) -> str:
 
 def check_store(text: str) -> str:
     """Refuse a URL with a password, which messages would show. Raises ValueError for a person."""
-    if urlsplit(text).password is not None:
+    if re.search("://[^@]*:[^@]*@", text):  # libraries take what URLs may not have in a password, such as a slash
         raise ValueError("has a password: give credentials by the variables of the storage service")
     return text
 
@@ -541,9 +541,7 @@ class RunConfig:
         each=check_store,
     )
     store_branch: Text | None = _define_store(
-        None,
-        "Default branch, whose runs are stored, where the CI system does not name it.",
-        metavar="NAME",
+        None, "Default branch, whose runs are stored, where the CI system does not name it.", metavar="NAME"
     )
     store_write: bool = _define_store(False, "Store the run outside of a known CI system.")
     warm_up: int | None = define_setting(

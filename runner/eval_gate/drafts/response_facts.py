@@ -112,7 +112,6 @@ class SharedFacts(FrozenStruct):
     of_now: tuple[str, ...] = ()
     """Texts that look like values of the moment of the responses, and are no facts."""
     omitted_count: int = 0
-    """Facts beyond the limit."""
 
 
 class Wording(FrozenStruct):
@@ -339,7 +338,6 @@ class _KnownTexts:
         self._tool_texts = "\n".join((*sorted(params), *sorted(results)))[:_MAX_KNOWN]
         self._names_in_tools: dict[tuple[str, bool], bool] = {}
         self.has_same_wording = len(texts) > 1 and len(set(texts)) == 1
-        """Whether all of several responses have the same text."""
         self.uncased_params = [
             text
             for text in sorted(params)
@@ -402,7 +400,6 @@ class _FactFinder:
         self._known_texts = known_texts
         self._clock = clock
         self.of_now: dict[str, None] = {}
-        """Texts that look like values of this moment."""
 
     def find_facts(self, text: str) -> _FactsByKeys:
         """Find the facts in the order of the text, each once."""

@@ -88,7 +88,11 @@ def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None 
             yield f"  {to_console_line(remark)}"
     yield from (f"  {_render_message(message)}" for message in case.messages)
     if case.conversation is not None:
-        yield from _render_turns(case, stored)
+        responses = stored.turns if stored is not None else ()
+        for number, question in enumerate(list_questions(case), 1):
+            yield f"  turn {number}, {_render_message(Message(role='user', content=question))}"
+            if stored is not None and number <= len(responses) and responses[number - 1]:
+                yield from _render_responses(responses[number - 1], stored)
     elif stored is not None:
         yield from _render_responses(stored.responses, stored)
     expectation = describe_expectation(case, TokenData())
@@ -100,15 +104,6 @@ def render_draft(file: CaseFile, case: EvalCase, stored: StoredResponses | None 
 def _render_message(message: Message) -> str:
     content = message.content if isinstance(message.content, str) else "a message of several parts"
     return to_console_line(f"{message.role}: {content}", 500)
-
-
-def _render_turns(case: EvalCase, stored: StoredResponses | None) -> Iterator[str]:
-    """Render the messages of a conversation, each with its responses."""
-    responses = stored.turns if stored is not None else ()
-    for number, question in enumerate(list_questions(case), 1):
-        yield f"  turn {number}, {_render_message(Message(role='user', content=question))}"
-        if stored is not None and number <= len(responses) and responses[number - 1]:
-            yield from _render_responses(responses[number - 1], stored)
 
 
 def _render_responses(responses: Sequence[Response], stored: StoredResponses) -> Iterator[str]:

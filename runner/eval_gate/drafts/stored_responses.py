@@ -56,7 +56,6 @@ class ResponseStore:
     def __init__(self, folder: Path) -> None:
         self.file: Final = folder / DRAFT_RESPONSES
         self._stored: Mapping[_Key, StoredResponses] | None = None
-        """Content of the file when it was last read."""
 
     def find(self, case: EvalCase) -> StoredResponses | None:
         """Find the responses of a draft; None if they are not stored here. Raises GateError `invalid-recording`."""

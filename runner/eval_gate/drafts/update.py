@@ -91,7 +91,6 @@ class CaseUpdate(FrozenStruct):
 
     file: CaseFile
     remarks: tuple[str, ...] = ()
-    """Sentences for people about the case."""
 
 
 class ObservedCase(FrozenStruct):
@@ -164,10 +163,7 @@ def _get_expectation(part: JsonValue) -> JsonValue:
 async def list_failures(
     case: EvalCase, responses: Sequence[Sequence[Response]], tokens: TokenData, matcher: PatternMatcher
 ) -> list[str]:
-    """List why responses to its turns fail a case without its judges and programs.
-
-    A case with one message is one turn. Raises EvaluatorError, PatternWorkerError.
-    """
+    """List why responses to its turns (one, or more) fail a case. Raises EvaluatorError, PatternWorkerError."""
     failures: list[str] = []
     for number, (turn, answers) in enumerate(zip(split_turns(case), responses, strict=False), 1):
         scored = replace(turn, evaluators=tuple(spec for spec in turn.evaluators if not isinstance(spec, UNSCORED)))

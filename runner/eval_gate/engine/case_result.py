@@ -154,8 +154,8 @@ def join_trials(
 
     A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for; it is
     flaky if some of them pass and some fail, but not if its rule is met. Trials without a score count for neither; a
-    case is an error if they could decide it, and if it has no other. The details are those of the first decisive
-    trial: a failed one for a failed case, the first without a score for an error.
+    case is an error if they could decide it, if it has no other, or if one missed a model call. The details are those
+    of the first decisive trial: a failed one for a failed case, the first without a score for an error.
     """
     shortfall = None
     if len(records) == 1 and case.pass_rule is None:
@@ -169,10 +169,12 @@ def join_trials(
         passes = decide_pass(case.pass_rule, [record.status is Status.PASSED for record in scored])
         decided = Status.PASSED if passes else Status.FAILED
         status = _choose_unscored_status(records, case.pass_rule) if passes is None else decided
+        missed_call = next((one for one in records if one.error_cause is ErrorCause.MODEL_CALL_MISSING), None)
+        status = status if missed_call is None else missed_call.status
         if status is Status.NOT_RUN:
             shortfall = f"{len(scored)} of its trials have a score, and {case.pass_rule} must pass"
         whole = TrialTotals.from_records(records)
-        decisive = next((record for record in records if record.status is status), records[0])
+        decisive = missed_call or next((record for record in records if record.status is status), records[0])
         score = sum([record.score for record in scored]) / len(scored) if status.is_scored else 0.0
         flaky = len({record.status for record in scored}) > 1 and not (passes and case.pass_rule)
     return replace(

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 
-from eval_gate.engine.hooks import HookRunner, PreparationError
-from eval_gate.evaluators.base import EvaluatorError, WorkspaceState
+from eval_gate.engine.hooks import HookError, HookRunner, PreparationError
+from eval_gate.evaluators.base import WorkspaceState
 from eval_gate.files.file_paths import format_relative_path
 from eval_gate.model.case import CaseWorkspace, EvalCase, HookName, WorkspaceHooks
 from eval_gate.model.limits import WORKSPACE_CHANGES
@@ -54,10 +54,10 @@ class OpenHooks:
         await self._hooks.run("before_each", case.hooks, case, self.path, self._target)
 
     async def end_case(self, case: EvalCase) -> WorkspaceState | None:
-        """Read the state for graders, and run the case's `after_each`. Raises EvaluatorError if that fails."""
+        """Read the state for graders, and run the case's `after_each`. Raises HookError if that fails."""
         state = await self.read_state()
         if problem := await self.clean_up_case(case):
-            raise EvaluatorError(problem)
+            raise HookError(problem)
         return state
 
     async def clean_up_case(self, case: EvalCase) -> str | None:
@@ -78,7 +78,7 @@ class OpenHooks:
     async def _run_after(self, name: HookName, hooks: WorkspaceHooks, case: EvalCase | None) -> str | None:
         try:
             await self._hooks.run(name, hooks, case, self.path, self._target)
-        except PreparationError as error:
+        except HookError as error:
             return str(error)
         return None
 

@@ -16,9 +16,11 @@ from typing import Final, Self, TypeAlias
 from urllib.parse import quote
 
 from eval_gate.engine.run_plan import RunPlan
+from eval_gate.evaluators.base import EvaluatorError
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, HookName, WorkspaceHook, WorkspaceHooks
+from eval_gate.model.execution import ErrorCause
 from eval_gate.process.environment import WithheldVariables
 from eval_gate.process.misplaced_files import find_path_hint
 from eval_gate.process.run import Command, ProcessError, run
@@ -39,11 +41,19 @@ _encode: Final = partial(quote, safe="")
 _Values: TypeAlias = Mapping[str, JsonValue]
 
 
-class PreparationError(Exception):
+class PreparationError(EvaluatorError):
     """A hook that failed, or a workspace that cannot be made: an evaluation error, never an agent error."""
 
+    error_cause = ErrorCause.NOT_SENT
 
-class UnreachableAgentError(PreparationError):
+
+class HookError(PreparationError):
+    """A hook that failed."""
+
+    error_cause = ErrorCause.HOOK_FAILED
+
+
+class UnreachableAgentError(HookError):
     """A hook whose request did not reach the agent, so that no case would."""
 
 
@@ -64,7 +74,7 @@ class HookRunner(FrozenStruct):
     async def run(
         self, name: HookName, hooks: WorkspaceHooks, case: EvalCase | None, folder: Path | None, target: Target | None
     ) -> None:
-        """Run the hooks of this name for `case`, or with None for all that share them. Raises PreparationError."""
+        """Run the hooks of this name for `case`, or with None for all that share them. Raises HookError."""
         values = _build_input(name, folder, self.run_id, case)
         usual_s = limits.HOOK_CLEANUP_S if name.startswith("after") else limits.HOOK_PREPARATION_S
         for hook in getattr(hooks, name):
@@ -91,21 +101,21 @@ class HookRunner(FrozenStruct):
             finished = await run(command)
         except ProcessError as error:
             hint = find_path_hint(command.line, command.cwd)
-            raise PreparationError(f"{label} could not be run: {error.message}{f'; {hint}' if hint else ''}") from error
+            raise HookError(f"{label} could not be run: {error.message}{f'; {hint}' if hint else ''}") from error
         words = finished.stderr.format_last_line(_MAX_QUOTED)
         quoted = f": {words}" if words else ""
         if finished.timed_out:
-            raise PreparationError(f"{label} did not end within {limit_s:g} s{quoted}")
+            raise HookError(f"{label} did not end within {limit_s:g} s{quoted}")
         if finished.code:
             hint = self.withheld.find_hint(" ".join(hook.command), quoted) or find_path_hint(command.line, command.cwd)
-            raise PreparationError(f"{label} {finished.ending}{quoted}{f'; {hint}' if hint else ''}")
+            raise HookError(f"{label} {finished.ending}{quoted}{f'; {hint}' if hint else ''}")
 
     async def _send(
         self, label: str, hook: WorkspaceHook, values: _Values, limit_s: float, target: Target | None
     ) -> None:
         origin = target.origin if target is not None and " /" in hook.request else None
         if " /" in hook.request and origin is None:
-            raise PreparationError(f"{label} needs a target of provider http, because it is a path at its host")
+            raise HookError(f"{label} needs a target of provider http, because it is a path at its host")
         request = _build_request(hook, values, origin)
         connection = Connection(self.redactor, _RESPONSE, 1, secure=request.url.scheme == "https")
         try:
@@ -114,12 +124,12 @@ class HookRunner(FrozenStruct):
                 if not head.is_success:
                     raise connection.build_status_error(head, await connection.read_body(response, head), request)
         except TargetError as error:
-            raise PreparationError(f"{label} failed: {error.message.removeprefix('agent error: ')}") from error
+            raise HookError(f"{label} failed: {error.message.removeprefix('agent error: ')}") from error
         except (TimeoutError, ConnectionLostError) as error:
             why = f"no response within {limit_s:g} s"
             if isinstance(error, ConnectionLostError):
                 why = f"no connection: {connection.describe_error(error)}"
-            raise (UnreachableAgentError if origin else PreparationError)(f"{label} failed: {why}") from error
+            raise (UnreachableAgentError if origin else HookError)(f"{label} failed: {why}") from error
         finally:
             await connection.aclose()
 

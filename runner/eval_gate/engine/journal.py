@@ -38,10 +38,7 @@ def _hash_line(line: bytes) -> int:
 
 
 class JournalLine(NamedTuple):
-    """Position, length and keyed hash of one line of a journal.
-
-    No other process knows the key, so none can write another line with the same hash.
-    """
+    """Position, length and hash of one line of a journal; no other process knows the key of the hash."""
 
     start: int
     size: int
@@ -263,10 +260,7 @@ class FinishedTrials:
         return sum(note.preparatory for notes in self._notes.values() for note in notes)
 
     def find_folder(self, key: TrialKey) -> str | None:
-        """Return the folder that an execution shared with other cases of its suite.
-
-        Return None if it shared none, or if it does not count because it was preparatory.
-        """
+        """Return the folder that an execution shared with other cases; None without one, or if it was preparatory."""
         case, trial = key
         notes = self._notes.get(case, ())
         return next((note.folder for note in notes if note.trial == trial and not note.preparatory), None)

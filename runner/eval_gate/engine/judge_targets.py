@@ -1,7 +1,4 @@
-"""Targets as LLM judges, and handling of cases that no judge can score.
-
-Source of the rubric tier: tool-forge interfaces, "RubricEvalCase".
-"""
+"""Targets as LLM judges, and cases that no judge can score (tool-forge interfaces, "RubricEvalCase")."""
 
 from __future__ import annotations
 
@@ -67,10 +64,7 @@ class TargetJudge:
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """Send one prompt, without the schema: only models take one.
-
-        Raises EvaluatorError if no response arrives in time.
-        """
+        """Send one prompt, without the schema, which only models take. Raises EvaluatorError, also if it is late."""
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
             async with asyncio.timeout(self._timeout_s):

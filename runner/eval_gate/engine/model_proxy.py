@@ -104,8 +104,9 @@ class ModelProxy:
         """Send a request of this run. Raises _ProxyError."""
         who = f"the model proxy at {self._host[:200]}"
         try:
+            url, headers = URL(f"{self._url}{GATE_PATH}/{path}"), {"Host": self._host}
             async with self._pool.request(
-                method, URL(f"{self._url}{GATE_PATH}/{path}"), headers={"Host": self._host}, timeout=_TIMEOUT
+                method, url, headers=headers, timeout=_TIMEOUT, allow_redirects=False
             ) as response:
                 await (body := BodyCopy(_MAX_BYTES)).add_rest(response.content)
                 if response.status != 200:

@@ -74,7 +74,6 @@ SCHEMA: Final = build_object_schema(
         "outcome": {"type": "string", "enum": ["open", "reached", "given_up"]},
     }
 )
-"""JSON Schema of the reply, for providers that enforce it."""
 
 
 class SimulatedUserError(EvaluatorError):
@@ -105,11 +104,7 @@ class SimulatedUserPlayer(ModelRole):
         return compute_setup_fingerprint([self._client.setup.fingerprint, content])
 
     async def move(self, user: SimulatedUser, history: Sequence[Message], sample: int) -> UserMove:
-        """Ask for the next move after these messages; `sample` is the number of the execution.
-
-        Raises SimulatedUserError, with usage and cost, if the model cannot be called, writes no valid move twice, or
-        ends before the first message.
-        """
+        """Ask for the next move; `sample` is the execution's number. Raises SimulatedUserError, with usage and cost."""
         try:
             return await self._ask_for_move(user, history, sample)
         except EvaluatorError as error:

@@ -20,7 +20,7 @@ from eval_gate.engine.conversations import (
     ConversationServices,
     LedConversation,
 )
-from eval_gate.engine.hooks import PreparationError, UnreachableAgentError
+from eval_gate.engine.hooks import UnreachableAgentError
 from eval_gate.engine.journal import TrialKey, TrialRecord
 from eval_gate.engine.rerun_policy import RerunSpacing
 from eval_gate.engine.retention import MAX_ERROR, add_turns, build_details
@@ -255,14 +255,8 @@ class TrialRunner:
                     if job.case.conversation is not None:
                         return await self._run_conversation(job, request, workspace, _sum_costs(earlier_attempts))
                     return await self._run_in_workspace(job, request, batch_response, workspace)
-        except (PreparationError, EvaluatorError) as error:
-            record = replace(
-                self._build_record(job, 0.0),
-                error=truncate_middle(str(error), MAX_ERROR),
-                error_hint=error.hint if isinstance(error, EvaluatorError) else None,
-                error_kind=ErrorKind.EVALUATION_ERROR,
-                error_cause=ErrorCause.NOT_SENT,
-            )
+        except EvaluatorError as error:
+            record = _add_evaluation_error(self._build_record(job, 0.0), error)
             if isinstance(error, UnreachableAgentError):
                 raise NoResponseError(record) from error
             return record

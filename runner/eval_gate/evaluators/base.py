@@ -135,7 +135,6 @@ class EvaluatorScore(FrozenStruct):
     zeroes_case: bool = False
     """Whether the score is below the required one, which makes the case score 0."""
     members: tuple[EvaluatorResult, ...] = ()
-    """Results of the evaluators within this one."""
 
     @property
     def passed(self) -> bool:
@@ -144,7 +143,6 @@ class EvaluatorScore(FrozenStruct):
 
 
 RunEvaluator: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[EvaluatorScore]]
-"""Function that runs one evaluator of any class."""
 EvaluatorFunction: TypeAlias = Callable[..., Awaitable[EvaluatorScore]]
 """Function of its own class of spec and the context; for a composite also of a `RunEvaluator`."""
 EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
@@ -152,10 +150,7 @@ EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
 
 
 class EvaluatorError(Exception):
-    """An evaluator could not score, for example because a judge is unreachable: never a failed assertion.
-
-    `hint` says what to do about it. `usage` and `cost_usd` are those of the judge up to the error.
-    """
+    """An evaluator could not score: no failed assertion. `hint` says what to do; usage and cost are those so far."""
 
     error_kind: ClassVar = ErrorKind.EVALUATION_ERROR
     error_cause: ErrorCause = ErrorCause.EVALUATOR_FAILED

@@ -60,7 +60,19 @@ async def score_conversation(
     turns = (*unbilled, *[None] * (len(spec.turns) - len(turns)))
     if spec.aggregation is TurnAggregation.FIRST_FAILURE:
         return await _score_until_failure(context, spec, turns, history)
-    return await _score_members(context, spec, turns, history)
+    # take the mean, lowest or highest score of the turns and the whole; a turn that was not sent scores 0
+    unsent = CaseScore(passed=False, score=0.0, error=_NOT_SENT)
+    parts = [_Part(f"turn {number}", unsent if score is None else score) for number, score in enumerate(turns, 1)]
+    if context.case.evaluators:
+        parts.append(_Part(WHOLE, await _score_whole(context, spec, history)))
+    score = _COMBINATIONS[spec.aggregation]([part.score.score for part in parts])
+    pass_score = context.case.pass_score
+    reached = is_full(score) if pass_score is None else reaches_pass_score(score, pass_score)
+    passed = reached and not any(part.is_vetoed for part in parts)
+    failure = next((part for part in parts if not part.score.passed), None)
+    reason = None if passed or failure is None else failure.describe_failure()
+    joined = _join_scores(parts, CaseScore(passed=passed, score=score, error=reason), None)
+    return replace(joined, trace_summary=summarize_trace(context.response))
 
 
 def format_expected(expected: JsonValue) -> str | None:
@@ -68,11 +80,6 @@ def format_expected(expected: JsonValue) -> str | None:
     last = expected[-1] if isinstance(expected, list) and expected else expected
     content = last["content"] if isinstance(last, dict) and "content" in last else last
     return format_content(content) if content else None
-
-
-def _join_transcript(history: Sequence[Message]) -> str:
-    """Join the messages as AgentV does for its assertions about the whole: `role: text`, with a blank line between."""
-    return "\n\n".join(f"{role}: {text}" for role, text in list_texts(history))
 
 
 def _build_turn_brief(brief: CaseBrief, turn: CaseTurn, window: Sequence[Message]) -> CaseBrief:
@@ -99,7 +106,8 @@ async def _score_whole(context: EvaluationContext, spec: ConversationSpec, histo
     context = replace(context, history=tuple(history))
     if not spec.scores_transcript:
         return await score_evaluators(context)
-    transcript = _join_transcript(history)
+    # join the messages as AgentV does for its assertions about the whole: `role: text`, with a blank line between
+    transcript = "\n\n".join(f"{role}: {text}" for role, text in list_texts(history))
     question = format_transcript(history)  # of `role: text` alone, a response could add lines of the user
     brief = _change_brief(context.case.brief or CaseBrief(question="", linked_question=""), question, history)
     response = replace(context.response, text=transcript)
@@ -122,27 +130,6 @@ async def _score_until_failure(
         outcome = whole = await _score_whole(context, spec, history)
     joined = _join_scores([part for part in parts if part.score.results], outcome, whole)
     return joined if joined.assertions_run else warn_nothing_checked(joined)
-
-
-async def _score_members(
-    context: EvaluationContext,
-    spec: ConversationSpec,
-    turns: Sequence[CaseScore | None],
-    history: Sequence[Message],
-) -> CaseScore:
-    """Take the mean, lowest or highest score of the turns and the whole; a turn that was not sent scores 0."""
-    unsent = CaseScore(passed=False, score=0.0, error=_NOT_SENT)
-    parts = [_Part(f"turn {number}", unsent if score is None else score) for number, score in enumerate(turns, 1)]
-    if context.case.evaluators:
-        parts.append(_Part(WHOLE, await _score_whole(context, spec, history)))
-    score = _COMBINATIONS[spec.aggregation]([part.score.score for part in parts])
-    pass_score = context.case.pass_score
-    reached = is_full(score) if pass_score is None else reaches_pass_score(score, pass_score)
-    passed = reached and not any(part.is_vetoed for part in parts)
-    failure = next((part for part in parts if not part.score.passed), None)
-    reason = None if passed or failure is None else failure.describe_failure()
-    joined = _join_scores(parts, CaseScore(passed=passed, score=score, error=reason), None)
-    return replace(joined, trace_summary=summarize_trace(context.response))
 
 
 _COMBINATIONS: Final[Mapping[TurnAggregation, Callable[[Sequence[float]], float]]] = {

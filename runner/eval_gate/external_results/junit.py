@@ -121,7 +121,6 @@ class _Case(Struct):
     """The names of the suites that it is in, the innermost last."""
     line: int
     suite_line: int = 0
-    """Where the suite begins that it is in."""
     project: str = ""
     """Of Playwright's, with which browser and settings it ran."""
     status: tuple[StatusTable, str] = (_ATTRIBUTE, "passed")
@@ -177,7 +176,6 @@ class _Suite(Struct):
     declared_tests: int = 0
     """Tests that it says are in it, of a tool that counts these alone."""
     found_failures: int = 0
-    """Failures and errors that were read."""
     found_tests: int = 0
     declared_executions: int = 0
     """Tests that it says are in it, which are executions where it counts more of them than there are tests."""

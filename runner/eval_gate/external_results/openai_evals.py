@@ -40,12 +40,10 @@ class _Sample(Struct):
     verdicts: list[ExecutionEnding]
     metrics: dict[str, float] = field(default_factory=dict)
     metric_events: int = 0
-    """`metrics` events."""
     prompt: str = ""
     response: str | None = None
     error: str | None = None
     has_error: bool = False
-    """There is an `error` event."""
 
 
 class _EvalsRun(Struct):
@@ -54,7 +52,6 @@ class _EvalsRun(Struct):
     shown_as: str
     suite: str = "openai"
     spec_place: RowPlace | None = None
-    """Where its specification stands."""
     run: str = ""
     report: Fields | None = None
     events: set[int] = field(default_factory=set)
@@ -94,7 +91,12 @@ class _EvalsRun(Struct):
             raise place.build_incomplete_error("has no final_report")
         if missing_events := max(self.events, default=-1) + 1 - len(self.events):
             raise place.build_incomplete_error(f"is missing {missing_events:,} of the events that evals numbered")
-        declared_number = _count_reported_samples(self.report)
+        # count the samples that a model-graded eval classified: `counts/Y`, or `counts/choice/Y` per choice
+        sums = Counter[str]()
+        for name, count in self.report.items():
+            if name.startswith(_COUNTS):
+                sums[name.rpartition("/")[0]] += count.count()
+        declared_number = max(sums.values(), default=0)
         number = sum(sample.metric_events for sample in self.samples.values())
         place.check_count(declared_number, number, "samples in its report")
         accuracy = self.report.number("accuracy")
@@ -112,15 +114,6 @@ class _EvalsRun(Struct):
         measured = [value for one in samples if (value := one.metrics.get("accuracy")) is not None]
         ways: list[Sequence[float]] = [matches, [first for first, _ in each], [second for _, second in each], measured]
         return [sum(way) / len(way) for way in ways if way]
-
-
-def _count_reported_samples(report: Fields) -> int:
-    """Count the samples that a model-graded eval classified: `counts/Y`, or `counts/choice/Y` per choice."""
-    sums = Counter[str]()
-    for name, count in report.items():
-        if name.startswith(_COUNTS):
-            sums[name.rpartition("/")[0]] += count.count()
-    return max(sums.values(), default=0)
 
 
 def read_openai(file: Path, shown_as: str, facts: FileFacts) -> Iterator[ResultRow]:

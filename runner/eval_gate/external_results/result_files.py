@@ -29,7 +29,6 @@ class ResultsPath(FrozenStruct):
 
     path: str
     prefix: str = ""
-    """Empty where none is given."""
 
     @property
     def exists(self) -> bool:

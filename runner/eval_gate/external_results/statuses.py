@@ -108,10 +108,7 @@ class StatusTable(FrozenStruct):
 
 
 def parse_tables(text: str) -> tuple[StatusTable, ...]:
-    """Parse tables: a line with tool, field and where it is, then lines with values by meaning. `-` is a missing value.
-
-    Raises ValueError for a meaning that does not exist.
-    """
+    """Parse tables: tool, field and place, then lines with values (`-`: none) by meaning. Raises ValueError."""
     tables: list[StatusTable] = []
     for line in filter(None, text.split("\n")):
         if line.startswith(" "):
@@ -180,10 +177,7 @@ def end_execution(
     tools: ExecutionEnding = ExecutionEnding(None),  # noqa: B008 (a tuple, which is immutable)
     scorer: str = "evaluator",
 ) -> ExecutionEnding:
-    """Build the ending of an execution from the agent's error, else from its scores and the tool's own ending.
-
-    `scorer` is the tool's word for what scores.
-    """
+    """Build the ending from the agent's error, else scores and the tool's own; `scorer`: its word for what scores."""
     if agent_error is not None:
         return ExecutionEnding(Status.ERROR, classify_error_kind(agent_error), agent_error)
     if tools.status is None and not any(
@@ -207,10 +201,7 @@ class PromptedCase(NamedTuple):
 def build_prompted_row(
     case: PromptedCase, ending: ExecutionEnding, place: RowPlace, name: JsonValue = None
 ) -> ResultRow:
-    """Build the row of an execution, named by the prompt, and by what is expected where others have the same prompt.
-
-    `name` is the case's own name, where the tool has one. Raises GateError if there is neither it nor a prompt.
-    """
+    """Build a row that is named by prompt and expectation, or its own `name`. Raises GateError without either."""
     suite, prompt, expectation, named_by = case
     case_name = require_name(shorten_name(prompt) if name is None else name, place, named_by)
     content = compute_fingerprint([prompt, expectation])

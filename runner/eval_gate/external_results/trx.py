@@ -94,7 +94,6 @@ class _Parser(XmlReader):
         self.results: list[_Result] = []
         self.definitions: dict[str, _Definition] = {}
         self.outcome = ""
-        """The outcome of the whole run."""
         self.counters: dict[str, int] = {}
         self._stack: list[_Result] = []
         self._definition = _Definition()

@@ -19,7 +19,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self, TypeAlias
 
 from eval_gate.errors import GateError, find_exhaustion_error
 from eval_gate.files.file_paths import NO_FILE, OUTSIDE, resolve_path
@@ -225,34 +225,6 @@ def _build_not_writable(path: Path, why: str) -> GateError:
     return GateError("output-not-writable", f"{path} {why}", "choose another folder with --output-dir")
 
 
-class OpenFolder(Protocol):
-    """An open folder; every method takes the name of a direct entry and raises OSError."""
-
-    def open_subfolder(self, name: str) -> OpenFolder:
-        """Open the subfolder of this name, and create it if it is missing; refuse a link."""
-        ...
-
-    def open_file(self, name: str, flags: int, mode: int) -> int:
-        """Open a file and return its descriptor; refuse a link."""
-        ...
-
-    def read_mode(self, name: str) -> int:
-        """Read the mode of an entry; of a link, its own mode."""
-        ...
-
-    def replace(self, own: str, name: str) -> None:
-        """Rename a file, and replace one of the new name."""
-        ...
-
-    def remove_file(self, name: str) -> None:
-        """Remove a file."""
-        ...
-
-    def close(self) -> None:
-        """Close the folder."""
-        ...
-
-
 class _DescriptorFolder:
     """Folder that is opened once; no path is resolved a second time."""
 
@@ -260,6 +232,7 @@ class _DescriptorFolder:
         self._folder = os.open(path, _FOLDER, dir_fd=parent)
 
     def open_subfolder(self, name: str) -> Self:
+        """Open the subfolder of this name, and create it if it is missing."""
         with suppress(FileExistsError):
             os.mkdir(name, dir_fd=self._folder)
         return type(self)(name, self._folder)
@@ -319,6 +292,10 @@ class _PathFolder:
             # a junction of Windows is no symbolic link, and leads elsewhere all the same
             if stat.S_ISLNK(status.st_mode) or getattr(status, "st_file_attributes", 0) & _REPARSE_POINT:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+OpenFolder: TypeAlias = _DescriptorFolder | _PathFolder
+"""An open folder; methods take the name of a direct entry, follow no link, and raise OSError."""
 
 
 def can_open_folders() -> bool:

@@ -178,11 +178,9 @@ class Dialect(FrozenStruct):
     notations: Mapping[str, Notation]
     """Notations by suffix."""
     recognize: Recognizer
-    """Recognize a document of the dialect."""
     load: Callable[[JsonValue, Positions, EvalSource, ReadOptions], EvalSuite]
     """Load the suite of a document. Raises EvalFileError with all problems of the file."""
     build_json_schema: Callable[[], dict[str, JsonValue]]
-    """Build the JSON Schema of a file."""
     is_own_name: Callable[[Path], bool] = _return_false
     """Whether the name of a file is one of this dialect."""
     is_companion: Callable[[Path], bool] = _return_false

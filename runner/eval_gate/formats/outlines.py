@@ -28,7 +28,6 @@ class Outline(FrozenStruct):
 
     documents: tuple[JsonValue, ...]
     is_complete: bool = True
-    """Whether the whole file was read."""
 
 
 def outline_yaml(data: bytes) -> Outline:

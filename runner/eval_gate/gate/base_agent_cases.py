@@ -54,7 +54,15 @@ def select_base_agent_cases(decided: RunResult, inputs: GateInputs, askable: Set
     comparison, verdict = decided.comparison, decided.verdict
     if comparison is None or not decided.reruns or verdict is None or verdict.outcome is not Outcome.FAILED:
         return BaseAgentCases()
-    red = _find_clearable_regressions(decided, comparison, inputs, askable)
+    # list the regressions that the base agent may clear; a must-pass case has to pass even if it fails there too
+    cases = decided.index_cases()
+    red = [
+        one
+        for one in comparison.select_changes(CaseClass.REGRESSION)
+        if one.key in askable
+        and one.key not in decided.waived_keys
+        and not is_must_pass(cases[one.key], inputs.policy.must_pass)
+    ]
     if not red and not _select_suite_cases(decided, comparison, askable):
         return BaseAgentCases()
     witnesses = _select_witnesses(decided, comparison, askable)
@@ -85,10 +93,7 @@ def _has_agent_error(case: CaseResult) -> bool:
 
 
 def find_clearable_cases(decided: RunResult, inputs: GateInputs) -> tuple[CaseKey, ...]:
-    """Find the regressions of a failed run that the base agent could clear.
-
-    If only scores dropped together, no single case is a regression, and all cases that it can run are returned.
-    """
+    """Find regressions that the base agent could clear; all cases if only scores dropped together."""
     askable = frozenset(key for key, case in decided.without_reused.iter_cases() if not case.dependent)
     if decided.comparison is None or not select_base_agent_cases(decided, inputs, askable).keys:
         return ()
@@ -164,20 +169,6 @@ def _select_batch(
         if turn := [key for key in by_turns[begin : begin + _BATCH_SIZE] if key in open_keys]:
             return turn
     return []
-
-
-def _find_clearable_regressions(
-    current: RunResult, comparison: Comparison, inputs: GateInputs, askable: Set[CaseKey]
-) -> list[CaseChange]:
-    """List the regressions that the base agent may clear; a must-pass case has to pass even if it fails there too."""
-    cases = current.index_cases()
-    return [
-        one
-        for one in comparison.select_changes(CaseClass.REGRESSION)
-        if one.key in askable
-        and one.key not in current.waived_keys
-        and not is_must_pass(cases[one.key], inputs.policy.must_pass)
-    ]
 
 
 def _select_witnesses(current: RunResult, comparison: Comparison, askable: Set[CaseKey]) -> list[CaseKey]:

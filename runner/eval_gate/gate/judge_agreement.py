@@ -40,19 +40,13 @@ class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
 
 
 def read_judge_agreements(root: Path) -> tuple[JudgeAgreementRecord, ...]:
-    """Read the judge comparisons from the file below `root`; return none if there is no file.
-
-    Raises GateError, with every problem and its line for a file that is not valid.
-    """
+    """Read the file below `root`, if there is one. Raises GateError with every problem and its line."""
     data = read_optional(root / JUDGES_PATH, MAX_FILE_BYTES, shown_as=JUDGES_PATH, hint=_HINT)
     return () if data is None else parse_comparisons(data, shown_as=JUDGES_PATH)
 
 
 def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[JudgeAgreementRecord, ...]:
-    """Parse the judge comparisons from the bytes of the file.
-
-    Raises GateError `invalid-configuration` or `invalid-json`.
-    """
+    """Parse the bytes of the file. Raises GateError `invalid-configuration` or `invalid-json`."""
     if len(data) > MAX_FILE_BYTES:
         raise _build_error(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     document, positions = parse_json(data, shown_as, values=limits.SETTING_VALUES)
@@ -87,10 +81,7 @@ def build_comparison(**values: object) -> JudgeAgreementRecord:
 
 
 def merge_comparisons(old: Sequence[JudgeAgreementRecord], new: Sequence[JudgeAgreementRecord]) -> str:
-    """Merge new judge comparisons into the old ones by judge and evaluator, and return the text of the file.
-
-    Raises GateError if there are too many.
-    """
+    """Merge new comparisons into the old by judge and evaluator, as the file's text. Raises GateError for too many."""
     by_key = {(one.judge, one.evaluator): one for one in (*old, *new)}
     comparisons = [by_key[key] for key in sorted(by_key, key=lambda key: (key[0], key[1] or ""))]
     file = JudgesFile(judges=tuple(convert(to_builtins(one), JudgesEntry) for one in comparisons))
@@ -123,7 +114,10 @@ def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
     """Add to a run what is known of its LLM judges; without a lookup in `ask`, its result stays as it is."""
     if ask is None:
         return run
-    graded = _group_by_judge(run)
+    graded: dict[str, list[CaseFingerprints]] = defaultdict(list)
+    for _, case in run.iter_cases():
+        if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
+            graded[case.fingerprints.judge].append(case.fingerprints)
     if not graded:
         return run if run.judges is None else replace(run, judges=None)
     comparisons = ask()
@@ -131,15 +125,6 @@ def add_judges(run: RunResult, ask: JudgeLookup | None) -> RunResult:
     order = sorted(graded, key=lambda name: (-len(graded[name]), name))
     judges = tuple(_build_judge(name, graded[name], comparisons, whole=whole) for name in order)
     return replace(run, judges=RunJudges(judges=judges, problem=comparisons.trouble))
-
-
-def _group_by_judge(run: RunResult) -> dict[str, list[CaseFingerprints]]:
-    """Group the setup fingerprints of the scored cases by the LLM judge that scored them."""
-    groups: dict[str, list[CaseFingerprints]] = defaultdict(list)
-    for _, case in run.iter_cases():
-        if case.fingerprints is not None and case.fingerprints.judge and case.status.is_scored:
-            groups[case.fingerprints.judge].append(case.fingerprints)
-    return groups
 
 
 def _build_judge(

@@ -1,7 +1,4 @@
-"""Notes about models that responded or judged in place of the baseline's, as providers name them. Pure.
-
-Repository and setup may be the same. The notes change no verdict and excuse nothing.
-"""
+"""Notes about models that responded or judged in place of the baseline's. They change no verdict. Pure."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from eval_gate.model.case import decide_pass
-from eval_gate.model.execution import Status, Trial
+from eval_gate.model.execution import ErrorCause, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.struct import replace
 
@@ -63,7 +63,8 @@ def apply_pass_score(run: RunResult, pass_score: float) -> RunResult:
     """
     if pass_score >= 1.0 or not any(case.graded for _, case in run.iter_cases()):
         return run
-    graded = {key: case for key, case in run.iter_cases() if case.graded and (case.status.is_scored or case.pass_rule)}
+    ruled = {key: case for key, case in run.iter_cases() if case.graded and (case.status.is_scored or case.pass_rule)}
+    graded = {key: case for key, case in ruled.items() if case.error_cause is not ErrorCause.MODEL_CALL_MISSING}
     at_pass_score = run.replace_cases({key: _apply_to_case(case, pass_score) for key, case in graded.items()})
     return recount_cases(run, at_pass_score)
 

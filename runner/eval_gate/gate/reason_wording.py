@@ -111,7 +111,6 @@ GROUND_TEXTS: Final = {
         is_tested=False,
     ),
 }
-"""Words of every ground of a class."""
 
 
 def describe_count(code: RuleCode, count: int) -> str:

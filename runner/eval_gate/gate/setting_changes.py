@@ -130,10 +130,7 @@ class _RunSetup:
         return case.target or self._main
 
     def find_target(self, name: str, fingerprint: str | None) -> TargetIdentity | None:
-        """Find the target with this name and fingerprint, or else the first one with this name.
-
-        Return None if no target has the name. For a target without a description, the name has to do.
-        """
+        """Find the target with this name and fingerprint, else with this name; None if there is none."""
         targets = self._targets.get(name, ())
         return next((one for one in targets if one.fingerprint == fingerprint), targets[0] if targets else None)
 
@@ -155,7 +152,6 @@ class ProgramComparison:
         self._cache: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
         one, other = old.snapshot_program, new.snapshot_program
         self.snapshot_files = self._compare((one,), (other,)) if one and other else ()
-        """Changed files of the snapshot command."""
 
     def find_changed_files(self, kind: SetupChangeKind, baseline: CaseResult, current: CaseResult) -> tuple[str, ...]:
         """Find the changed files of the programs of a case that a difference of this kind is about, sorted."""

@@ -48,12 +48,7 @@ _ALL_AGENT_ERRORS = Reason(
 )
 """Reason that names a possible outage of the agent, added to regressions of a run without any score."""
 HISTORY_CODES: Final = frozenset(
-    {
-        RuleCode.REGRESSIONS,
-        RuleCode.SUITE_DROP,
-        RuleCode.SUITE_SCORES,
-        ReasonCode.UNCONFIRMED_REGRESSIONS,
-    }
+    {RuleCode.REGRESSIONS, RuleCode.SUITE_DROP, RuleCode.SUITE_SCORES, ReasonCode.UNCONFIRMED_REGRESSIONS}
 )
 """Reasons that rest on the history, which more runs make surer: `reportOnly` softens no other, and no limit."""
 

@@ -38,7 +38,6 @@ class FailureKind(StrEnum):
 
     UNAUTHORIZED = "unauthorized"
     FORBIDDEN = "forbidden"
-    """The token may not do this."""
     LOCKED = "locked"
     """The conversation is locked, for every token but those of people who may write."""
     BLOCKED = "blocked"

@@ -90,6 +90,8 @@ class ErrorCause(StrEnum):
     PROVIDER_UNREACHABLE = "provider_unreachable"
     NOT_SENT = "not_sent"
     """This run could not send the request, for example because of its settings, files or folders."""
+    HOOK_FAILED = "hook_failed"
+    """A command or request before or after cases failed."""
     EVALUATOR_FAILED = "evaluator_failed"
     """An LLM judge or a grader gave no score."""
     USER_FAILED = "user_failed"

@@ -37,7 +37,6 @@ class MetricChange(Record, kw_only=True):
     low: float | None = None
     """Lower end of the 95 % interval of the difference; None if the score of no case differs."""
     high: float | None = None
-    """Upper end of the interval."""
     p_value: Share
     """Chance of a difference of this size, in either direction, if nothing changed. Not adjusted for the other rows."""
     changed: bool = False

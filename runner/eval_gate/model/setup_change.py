@@ -89,7 +89,6 @@ class SetupChange(Record, kw_only=True):
     setting: str = ""
     """Name of the setting in camelCase; empty if no setting changed."""
     owner: SettingOwner | None = None
-    """Owner of the setting."""
     baseline: str | None = None
     current: str | None = None
     count: int = 0

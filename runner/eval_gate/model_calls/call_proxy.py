@@ -79,8 +79,9 @@ class ModelCallProxy(ForwardingProxy):
                 return self._direct_execution(request.method, execution_id)
             path = f"/{rest}"
         name = path.split("/")[1]
-        if name not in PROXIED:
-            return _refuse("no provider of models is at this path of the proxy")
+        if name not in PROXIED:  # outside of executions, it may be a probe of the port
+            executions = [one for one in self._list_executions(request, execution_id) if one is not self.outside]
+            return self._miss(executions, "no provider of models is at this path of the proxy")
         body = BodyCopy(MAX_RESPONSE_BYTES)
         await body.add_rest(request.content)
         call = ModelCall(request.method, path, request.rel_url.raw_query_string, body.read_decoded(()))
@@ -152,8 +153,8 @@ class ModelCallProxy(ForwardingProxy):
         self, request: web.Request, call: ModelCall, execution: _Execution, redact: Redactor
     ) -> web.StreamResponse:
         """Forward a call, and record it if the provider answered it."""
-        name = call.provider
-        rest = request.raw_path.partition(get_base_path(name))[2]
+        name, path = call.provider, call.path.partition("?")[0]
+        rest = path.removeprefix(get_base_path(name)) + "".join(request.raw_path.partition("?")[1:])
         url = URL(f"{self._addresses[name].rstrip('/')}{rest}", encoded=True)
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):

@@ -26,7 +26,7 @@ from eval_gate.model.base import JsonValue, Record, decode_json
 from eval_gate.model.limits import RECORDING_BYTES, RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ModelRecording
 from eval_gate.struct import replace
-from eval_gate.text.json_values import map_texts
+from eval_gate.text.json_values import iter_leaves, map_texts
 from eval_gate.text.key_forms import find_known_forms, mask_keys
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untrusted_json
@@ -58,8 +58,10 @@ class ModelCall:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def mask_body(self, redact: Redactor) -> JsonValue:
-        """Return the body for a file that people commit."""
-        return map_texts(self.body, lambda text: mask_keys(redact(text)))
+        """Return the body for a file that people commit, without credentials by their form or name."""
+        leaves = [(str(path[-1]), leaf) for path, leaf in iter_leaves(self.body) if path and isinstance(leaf, str)]
+        redact_named = Redactor(leaf for name, leaf in leaves if is_credential_name(name))
+        return map_texts(self.body, lambda text: mask_keys(redact_named(redact(text))))
 
 
 class RecordedCall(Record, kw_only=True, omit_defaults=True):
@@ -73,7 +75,7 @@ class RecordedCall(Record, kw_only=True, omit_defaults=True):
     commit: str | None = None
     request: JsonValue = None
     status: Annotated[int, Meta(ge=200, le=299)]
-    content_type: str = ""
+    content_type: Annotated[str, Meta(pattern=r"^[\x20-\x7e]*\Z")] = ""
     response: str = ""
     response_bytes: bytes | None = None
     """Response that is not UTF-8; `response` is empty then."""
@@ -121,13 +123,14 @@ class CallRecording:
             text, data = content.decode(), None
         except UnicodeDecodeError:
             text, data = "", content
-        if redact(text) != text or any(find_known_forms(text)):
+        readable = content.decode(errors="replace")
+        if redact(readable) != readable or any(find_known_forms(readable)):
             return "its response holds a key, or what looks like one"
         recorded = RecordedCall(
             key=call.key,
             number=number,
             method=call.method,
-            path=call.path,
+            path=mask_keys(redact(call.path)),
             recorded_at=datetime.now(UTC).isoformat(timespec="seconds"),
             commit=self._commit,
             request=call.mask_body(redact),
@@ -155,7 +158,7 @@ class CallRecording:
         if not self.count:
             return described
         oldest = min(self, key=lambda call: call.recorded_at)
-        content = sorted((call.key, call.number, call.status, call.content) for call in self)
+        content = sorted((call.key, call.number, call.status, call.content_type, call.content) for call in self)
         return replace(
             described,
             digest=hashlib.sha256(repr(content).encode()).hexdigest()[:16],

@@ -27,10 +27,7 @@ class CheckText(FrozenStruct):
 
 
 def render_check_run(view: ReportView) -> CheckText:
-    """Render the title, the summary and the page of the check run.
-
-    The summary uses neither folded sections nor alerts, which are not displayed everywhere.
-    """
+    """Render title, summary and page, the summary without folds and alerts, which are not displayed everywhere."""
     lead = f"**{view.lead}** " if view.lead else ""
     measured = [format_setup_changes(view.setup_changes)] if view.setup_changes else []
     why = lead + escape_markdown(view.opening, 600)
@@ -45,10 +42,7 @@ def render_check_run(view: ReportView) -> CheckText:
 
 
 def format_check_title(view: ReportView) -> str:
-    """Summarize the verdict in at most 80 characters.
-
-    Example: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`. A longer title is truncated.
-    """
+    """Summarize the verdict in 80 characters: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`."""
     if view.verdict.outcome is Outcome.INCONCLUSIVE:
         why = view.reasons[0] if view.reasons else "the run did not finish"
         return _truncate_title("No verdict yet" if view.has_no_verdict else f"Inconclusive: {why}")

@@ -26,7 +26,6 @@ class ReportContext(FrozenStruct):
     """`owner/name`; with `head_sha` it makes a case's name a link to its line."""
     head_sha: str | None = None
     base_branch: str | None = None
-    """Branch that the change is merged into."""
     workspace_sha: str | None = None
     """The commit whose files are evaluated, if it is known: the head, or a test merge of it."""
     is_believed: bool = False

@@ -36,10 +36,7 @@ DETAIL_LEVELS: Final = (
 def render_within_limit(
     render: Callable[[DetailLevel], str], limit: int, ladder: tuple[DetailLevel, ...] = DETAIL_LEVELS
 ) -> str:
-    """Render the first detail level whose text has at most `limit` characters.
-
-    If even the last level of `ladder` is too long, its text is truncated.
-    """
+    """Render the first level with at most `limit` characters, or the last one of `ladder`, truncated."""
     text = ""
     for detail in ladder:
         text = render(detail)

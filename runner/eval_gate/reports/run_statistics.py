@@ -1,7 +1,4 @@
-"""Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors.
-
-Texts and rows are built from these numbers.
-"""
+"""Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors."""
 
 from __future__ import annotations
 

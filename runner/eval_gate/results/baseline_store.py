@@ -78,20 +78,25 @@ class BaselineStore:
         `may_write` and makes it; to any other it may be a mistyped name.
         """
         with tempfile.TemporaryDirectory(prefix="eval-gate-") as name:
-            folder = Path(name)
+            folder, archives = Path(name), None
             try:
-                for archive in self._list_newest()[:MAX_FETCHED]:
+                archives = self._list_newest()
+                for archive in archives[:MAX_FETCHED]:
                     head = self._fetch(archive, folder)
                     if head.has_passed and target in (None, head.target.name) and isinstance(find(folder), Baseline):
                         break
             except GateError:
                 raise
             except Exception as error:  # noqa: BLE001 (each file system of fsspec raises exceptions of its own)
-                if not (may_write and isinstance(error, FileNotFoundError)):
-                    why = "it does not exist" if isinstance(error, FileNotFoundError) else _describe(error)
+                is_absent = archives is None and isinstance(error, FileNotFoundError)
+                if not (may_write and is_absent):
+                    why = "it does not exist" if is_absent else _describe(error)
                     reason = f"the store {self._shown_as} cannot be read: {why}"
                     return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, hint=_HINT)
             baseline = find(folder)
+            if isinstance(baseline, NoBaseline) and archives and archives[MAX_FETCHED:]:
+                reason = f"none of the newest {MAX_FETCHED} runs in {self._shown_as} can be the baseline"
+                return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, hint=_HINT)
             if isinstance(baseline, NoBaseline):
                 return replace(baseline, reason=baseline.reason.replace(name, self._shown_as))
             return replace(baseline, exact_reference=None, folder=None)

@@ -24,7 +24,7 @@ from msgspec import Meta, MsgspecError, ValidationError, convert, field, json
 from eval_gate.errors import GateError
 from eval_gate.model import limits
 from eval_gate.model.base import Record, decode_json
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, PassRule
 from eval_gate.model.evidence import PermittedRegression, RunReference
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
@@ -113,6 +113,8 @@ class CaseHistory(Record, kw_only=True, omit_defaults=True):
     runs: Annotated[str, Meta(max_length=200_000)] = ""
     behaviour: Annotated[str, Meta(max_length=200_000)] = ""
     """Digest of the case's behaviour in each of the newest runs, newest first. Empty if no run has one."""
+    pass_rule: PassRule | None = None
+    """Rule of the case in the newest run that has it. The verdict takes that of the run that it decides."""
 
     def decode_behaviours(self) -> "tuple[tuple[BehaviourDigest, ...], ...]":
         """Decode the behaviour of the case in each of the newest runs, newest first; empty if unknown."""
@@ -231,11 +233,7 @@ class History(Record, kw_only=True, omit_defaults=True):
         """Return the cases without their entries in these places."""
         return {
             suite: {
-                case_id: CaseHistory(
-                    fingerprints=case.fingerprints,
-                    runs=_drop_runs(case.runs, places),
-                    behaviour=_drop_runs(case.behaviour, places),
-                )
+                case_id: replace(case, runs=_drop_runs(case.runs, places), behaviour=_drop_runs(case.behaviour, places))
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
@@ -511,23 +509,24 @@ def _add_run(history: CaseHistory | None, case: CaseResult, runs: int, earlier_c
     """Add a run to a case's history of `runs` older runs; `earlier_case` is the case in the newest of them."""
     fingerprints = history.fingerprints if history else ()
     older = history.runs if history else f"{NO_ENTRY} " * runs
-    first, reruns = split_executions(case)
+    (first, reruns), rule = split_executions(case), case.pass_rule
     behaviour = _add_behaviour(encode_behaviour(case, earlier_case) or NO_ENTRY, history.behaviour if history else "")
     if not first:
-        return CaseHistory(fingerprints=fingerprints, runs=_limit_runs(f"{NO_ENTRY} {older}"), behaviour=behaviour)
+        words = _limit_runs(f"{NO_ENTRY} {older}")
+        return CaseHistory(fingerprints=fingerprints, runs=words, behaviour=behaviour, pass_rule=rule)
     fingerprint = compute_result_fingerprint(case)
     if fingerprint not in fingerprints:
         fingerprints = (*fingerprints, fingerprint)
     word = _encode_entry(HistoryEntry(fingerprints.index(fingerprint), first[:MAX_EXECUTIONS], reruns[:MAX_EXECUTIONS]))
     return _drop_unused_fingerprints(
-        CaseHistory(fingerprints=fingerprints, runs=_limit_runs(f"{word} {older}"), behaviour=behaviour)
+        CaseHistory(fingerprints=fingerprints, runs=_limit_runs(f"{word} {older}"), behaviour=behaviour, pass_rule=rule)
     )
 
 
 def _add_word(case: CaseHistory, word: str) -> CaseHistory:
     """Add a run without executions of a case to its history."""
     runs, behaviour = _limit_runs(f"{word} {case.runs}"), _add_behaviour(word, case.behaviour)
-    return CaseHistory(fingerprints=case.fingerprints, runs=runs, behaviour=behaviour)
+    return replace(case, runs=runs, behaviour=behaviour)
 
 
 def _add_behaviour(word: str, older: str) -> str:

@@ -116,9 +116,11 @@ def join_histories(newest: History, further: Sequence[History]) -> History:
     for key in keys:
         entries = _collect_entries(key, histories)
         behaviours = _collect_behaviours(key, histories)
-        suites.setdefault(key.suite, {})[key.case_id] = build_case_history(
+        case = build_case_history(
             [entries.get(run.run_id, NO_ENTRY) for run in runs], [behaviours.get(run.run_id, "") for run in runs]
         )
+        rule = next((one.pass_rule for history in histories if (one := history.get_case(key)).runs), None)
+        suites.setdefault(key.suite, {})[key.case_id] = replace(case, pass_rule=rule)
     return assemble_history(runs, suites, newest.levels)
 
 

@@ -284,10 +284,7 @@ def read_run_and_folder(
 
 
 def is_run_reference(reference: str) -> bool:
-    """Whether a reference leads to a result of this program or of another runner of the contract, and of no other tool.
-
-    A file is recognized by its start: a run result by its first key, a suite's result by its run.
-    """
+    """Whether a reference leads to a result of this program or contract, which a file's start shows."""
     path = _to_path(reference)
     if path.is_dir():
         return (path / RUN_NAME).is_file() or any(any(path.glob(pattern)) for pattern in (RUN_GLOB, ARTIFACT_RUN_GLOB))
@@ -337,10 +334,7 @@ class StoredRun(FrozenStruct):
         return self.file.parent
 
     def read(self, *, compared: bool = False) -> RunResult:
-        """Read the run result from its file, each time anew; with `compared`, include its comparison.
-
-        Raises GateError.
-        """
+        """Read the run result, each time anew; with `compared`, include its comparison. Raises GateError."""
         return _read_run_file(self.file, compared=compared)
 
 
@@ -437,10 +431,7 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
 
 
 def read_archived_run(file: Path, name: str, *, compared: bool = True) -> RunResult:
-    """Read the only run result in an untrusted zip archive; `name` stands for it in errors.
-
-    Without `compared`, the run's comparison with its own baseline is omitted, as for every baseline.
-    """
+    """Read the only run result in an untrusted zip, `name` in errors; its comparison only if `compared`."""
     return parse_run(*_read_archive_entry(file, name), compared=compared)
 
 

@@ -73,10 +73,7 @@ class Sandbox:
     def __init__(
         self, parent: Path | None = None, limits: FolderLimits | None = None, initial_files: Iterable[InitialFile] = ()
     ) -> None:
-        """Create a folder with these files below `parent`, by default the system's folder for temporary files.
-
-        Raises OSError.
-        """
+        """Create a folder with these files below `parent`, by default the system's temporary one. Raises OSError."""
         require_handles()
         self._limits = limits or FolderLimits()
         self.path = Path(tempfile.mkdtemp(prefix="eval-gate-", dir=parent))

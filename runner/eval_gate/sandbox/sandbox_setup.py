@@ -163,7 +163,6 @@ class SandboxSetup(FrozenStruct):
     """Settings from which an agent's sandbox is opened."""
 
     initial_files: tuple[InitialFile, ...] = ()
-    """Initial files of a new folder."""
     existing_folder: Path | None = None
     """An existing folder that agents work in; None if each gets a new one, which is removed."""
     reserved_names: ReservedNames | None = None

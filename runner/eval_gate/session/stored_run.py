@@ -20,10 +20,7 @@ from eval_gate.struct import replace
 def load_run_config(
     run: RunResult, flags: Mapping[str, JsonValue], flag_source: FlagSource = BY_A_PROGRAM
 ) -> RunConfig:
-    """Load the configuration that decides the verdict of a stored run again.
-
-    `flags` come first, the stored policy of the run fills in the rest. `flag_source` is the origin of the flags.
-    """
+    """Load the configuration for a stored run: `flags`, from `flag_source`, and then the run's stored policy."""
     stored = run.policy
     config = load_config(flags, {}, None, defaults=stored.as_settings() if stored else None, flag_source=flag_source)
     policy = config.policy
@@ -37,11 +34,7 @@ def load_run_config(
 
 
 def redecide_verdict(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:
-    """Decide the verdict of a run again, compared with the baseline that `reference` names.
-
-    The verdict is the one that `run` would give. Waiver files are below `root`. Raises GateError, such as
-    `baseline-not-found`.
-    """
+    """Decide a run's verdict again, against the baseline `reference`, as `run` does. Raises GateError."""
     run = add_idle_pattern_warnings(run, config.policy.must_pass)
     earlier = require_baseline(run, reference, Path(config.output_dir), config.history)
     if config.history:  # another history than that of the run

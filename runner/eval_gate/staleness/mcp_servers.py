@@ -55,7 +55,6 @@ class ProgramEnvironment(FrozenStruct):
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     withheld_variables: WithheldVariables = field(default_factory=WithheldVariables)
     mask: Mask | None = None
-    """Takes secrets out of what they print."""
 
     __repr__ = object.__repr__
 

@@ -87,10 +87,6 @@ async def load_registry(location: str, root: Path, program_env: ProgramEnvironme
         from eval_gate.staleness.mcp_servers import ProgramEnvironment, load_server_file
 
         return await load_server_file(*servers, root, program_env or ProgramEnvironment())
-    return _load_path(location, root)
-
-
-def _load_path(location: str, root: Path) -> ToolRegistry:
     path = root / location
     if not path.exists():
         raise GateError(

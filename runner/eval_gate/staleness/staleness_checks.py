@@ -55,7 +55,13 @@ def hash_description(text: str) -> str:
 def check_staleness(suite: EvalSuite, registry: ToolRegistry | None) -> Staleness:
     """Compare what the suite records with the registry. Each check needs both sides, else a notice says so."""
     tool = registry.find_tool(suite.tool_name) if registry else None
-    facts = _build_current_facts(suite, registry, tool)
+    description = tool.description if tool else None
+    facts = ToolFacts(
+        tool_version=tool.version if tool else None,
+        description_hash=None if description is None else hash_description(description),
+        registry_size=registry.size if registry else None,
+        eval_file_hash=suite.file_hash,
+    )
     if suite.metadata is None:
         skipped = "Staleness was not checked: the eval file has no metadata."
         return Staleness(facts, notices=(skipped,) if registry else ())
@@ -71,23 +77,10 @@ def check_staleness(suite: EvalSuite, registry: ToolRegistry | None) -> Stalenes
 
 
 def format_console_line(fact: StaleFact, warning: str) -> str:
-    """Format a staleness fact as one line of the console summary.
-
-    The contract defines a short form only for the description hash; any other fact uses its `warning`.
-    """
+    """Format a fact as a line: the contract's short form of the description hash, or else its `warning`."""
     if fact.kind is not StaleKind.DESCRIPTION:
         return warning
     return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"
-
-
-def _build_current_facts(suite: EvalSuite, registry: ToolRegistry | None, tool: ToolDefinition | None) -> ToolFacts:
-    description = tool.description if tool else None
-    return ToolFacts(
-        tool_version=tool.version if tool else None,
-        description_hash=None if description is None else hash_description(description),
-        registry_size=registry.size if registry else None,
-        eval_file_hash=suite.file_hash,
-    )
 
 
 def _merge_findings(facts: ToolFacts, findings: Sequence[_StalenessFinding]) -> Staleness:

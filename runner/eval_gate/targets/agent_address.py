@@ -1,23 +1,21 @@
-"""Addresses of agents: whether two lead to the same one, and how a container reaches the host of the job.
-
-Inside a container `localhost` is the container itself.
-"""
+"""Addresses of agents: whether two are the same, and how a container, whose `localhost` is its own, finds the host."""
 
 from __future__ import annotations
 
 import ipaddress
 import posixpath
+import re
 import socket
 import struct
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from eval_gate.struct import FrozenStruct
+from eval_gate.text.urls import PORTS
 
-_PORTS: Final = {"http": 80, "https": 443}
 HOST_NAME = "host.docker.internal"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}")
 LISTENING = "with --host 0.0.0.0: an agent on 127.0.0.1 is not reachable from a container"
 
 
@@ -61,7 +59,7 @@ def resolve_host(host: str, system: ContainerProbe) -> str:
 
 def is_local_host(host: str) -> bool:
     """Whether a host is this machine or the container's host, where a process may have started a moment ago."""
-    return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
+    return host in LOCAL_NAMES or host == HOST_NAME or _LOOPBACK.fullmatch(host) is not None
 
 
 def find_connection_hint(url: str, setting_place: str | None, system: ContainerProbe) -> str | None:
@@ -112,7 +110,7 @@ def parse_agent_address(url: str) -> AgentAddress:
     except UnicodeError:
         host = host.lower()
     path = posixpath.normpath(f"/{unquote(parts.path).lstrip('/')}")
-    return AgentAddress(host, parts.port or _PORTS[parts.scheme], path)
+    return AgentAddress(host, parts.port or PORTS[parts.scheme], path)
 
 
 def is_this_machine(host: str, system: ContainerProbe) -> bool:

@@ -23,10 +23,7 @@ _REQUIREMENT_CODES: Final = frozenset({"missing-api-key", "missing-endpoint", "m
 
 
 class SecretRequest(FrozenStruct):
-    """Request of a target for `variables`.
-
-    `file` is its targets file, if any. `place` is its described address without secrets.
-    """
+    """Request of a target for `variables`, with its targets file, and its described address without secrets."""
 
     name: str
     entry: Secret[Mapping[str, JsonValue]]
@@ -75,7 +72,6 @@ class BuildContext(FrozenStruct):
     pass_env: tuple[str, ...] = ()
     """Variables that every command gets in addition to the basic ones."""
     secret_policy: SecretPolicy | None = None
-    """Policy that decides which targets get variables; None if all get them."""
     home: SandboxSetup = field(default_factory=SandboxSetup)
     """Folder in which the agents of suites work."""
     redact: Redactor = field(default_factory=Redactor)

@@ -13,10 +13,7 @@ _Opened = TypeVar("_Opened")
 
 
 class ConversationSession:
-    """Session of one execution. Each re-run, trial, attempt and restart of a conversation has its own.
-
-    None of what the agent returned is stored or shown.
-    """
+    """Session of one execution, such as a re-run or an attempt; nothing that the agent returned is stored or shown."""
 
     def __init__(self) -> None:
         self._id = str(uuid.uuid4())

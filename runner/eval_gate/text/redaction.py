@@ -239,7 +239,15 @@ def _iter_parts(secret: str) -> Iterator[str]:
 
 def _iter_forms(secret: str) -> Iterator[str]:
     """Yield every way in which the secret may be written."""
-    yield from _iter_spellings(secret)
+    yield secret
+    digits = secret.replace("-", "")
+    hexadecimal = _HEX.fullmatch(digits) is not None
+    for one in {secret, digits} if hexadecimal else {secret} if looks_like_key(secret) else ():
+        yield from (one.lower(), one.upper())
+    if hexadecimal and len(digits) == _UUID_DIGITS:
+        ends = (0, 8, 12, 16, 20, _UUID_DIGITS)
+        dashed = "-".join(digits[begin:end] for begin, end in pairwise(ends))
+        yield from (dashed.lower(), dashed.upper())
     for ascii_only in (True, False):
         once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
         for escaped in (once, once.replace("/", "\\/")):
@@ -251,19 +259,6 @@ def _iter_forms(secret: str) -> Iterator[str]:
     yield html.escape(secret, quote=False)
     yield html.escape(secret)
     yield from _iter_base64(plain)
-
-
-def _iter_spellings(secret: str) -> Iterator[str]:
-    """Yield a key in upper and lower case, and hexadecimal digits with and without UUID dashes."""
-    yield secret
-    digits = secret.replace("-", "")
-    hexadecimal = _HEX.fullmatch(digits) is not None
-    for one in {secret, digits} if hexadecimal else {secret} if looks_like_key(secret) else ():
-        yield from (one.lower(), one.upper())
-    if hexadecimal and len(digits) == _UUID_DIGITS:
-        ends = (0, 8, 12, 16, 20, _UUID_DIGITS)
-        dashed = "-".join(digits[begin:end] for begin, end in pairwise(ends))
-        yield from (dashed.lower(), dashed.upper())
 
 
 def _iter_base64(secret: bytes) -> Iterator[str]:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from eval_gate.model.limits import TRACE_ADDRESS, TRACE_ID
 from eval_gate.text.mask import MASK
-from eval_gate.text.urls import find_url_problem
+from eval_gate.text.urls import PORTS, find_url_problem
 
 _PLACEHOLDER: Final = "{{traceId}}"
 _TRACE: Final = re.compile(r"[\x21-\x7e]+")
@@ -20,7 +20,6 @@ _ADDRESS: Final = re.compile(r"(https?://[A-Za-z0-9._:\[\]-]+)((?:[/?#].*)?)")
 """An address without a user: its origin and the rest."""
 _SAFE: Final = "%/:?#@!$&*+,;=~"
 """Characters that stay as they are in a link; Markdown and HTML give none of them a meaning there."""
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 def parse_trace_template(text: str) -> str:
@@ -38,10 +37,10 @@ def parse_trace_template(text: str) -> str:
 def clean_trace(text: str | None) -> str | None:
     """Return the id or address of a trace as it may be stored; None for what is neither, such as a sentence.
 
-    An id of zeros stands for no trace (W3C Trace Context).
+    An id of zeros stands for no trace (W3C Trace Context), one of dots for another folder of `traceUrl`.
     """
     text = (text or "").strip()
-    if not text.strip("0"):
+    if not text.strip("0."):
         return None
     limit = TRACE_ID if "://" not in text else TRACE_ADDRESS if _find_origin(text) else 0
     return text if len(text) <= limit and _TRACE.fullmatch(text) else None
@@ -64,4 +63,4 @@ def _find_origin(address: str) -> tuple[str, str | None, int | None] | None:
     if _ADDRESS.fullmatch(address) is None or find_url_problem(address) is not None:
         return None
     parts = urlsplit(address)
-    return parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]
+    return parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]

@@ -14,6 +14,8 @@ from eval_gate.text.quoting import looks_like_key
 _ADDRESS: Final = re.compile(
     r"(?P<begin>[A-Za-z][A-Za-z0-9+.-]{0,20}://)(?P<user>[^\s/?#'\"]*@)?(?P<place>[^\s?#'\"]*)(?P<rest>[?#][^\s'\"]*)?"
 )
+PORTS: Final = {"http": 80, "https": 443}
+"""The port of a URL without one, by its scheme."""
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?")
 _CREDENTIAL: Final = re.compile(r"auth|credential|key|pass|secret|session|sig|token", re.IGNORECASE)
 """Names of parameters and headers whose values are secret."""

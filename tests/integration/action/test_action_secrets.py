@@ -180,6 +180,25 @@ def test_finding_5__configuration_passes_a_key_to_all_commands__is_refused_unles
         assert pull_request(job, github, text, {"pass-env": "AGENT_KEY"}).code == 0
 
 
+def test_model_proxy__of_the_pull_request_alone__gets_no_calls_with_keys(job, github) -> None:
+    """A command with the base branch's description would send its key there instead of to the model's provider."""
+    mode = json.dumps({"mode": "record", "file": "x"}).encode()
+
+    async def proxy(exchange) -> None:
+        exchange.answer(mode if exchange.head.split(" ")[1].endswith("/runs") else b"{}")
+
+    with agent() as running, agent(proxy) as proxied:
+        target = {"name": "a", "url": running.url}
+        text = configuration(target, modelProxy=f"http://127.0.0.1:{proxied.port}")
+        on_base(github, configuration(target))
+        ended = pull_request(job, github, text)
+        assert (ended.code, proxied.requests) == (2, []), ended.log
+        assert "modelProxy would give the keys of model calls to 127.0.0.1" in ended.log
+        on_base(github, text)
+        assert pull_request(job, github, text).code == 0
+        assert proxied.requests
+
+
 @pytest.mark.parametrize("setting", ["method", "judge_target"])
 def test_finding_5__pull_request_has_a_key_said_by_an_error__says_its_name_only(job, github, setting) -> None:
     """Whoever may open a pull request must not read the key where a description of theirs is refused for it."""

@@ -4,7 +4,8 @@ import pytest
 
 from eval_gate.engine.case_result import build_unrun_result, join_trials
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
+from eval_gate.model.case import PassRule
+from eval_gate.model.execution import CaseDetails, ErrorCause, EvaluatorResult, Status
 from eval_gate.model.usage import Usage
 from eval_gate.struct import replace
 from tests.support.cases import make_case
@@ -50,6 +51,15 @@ def test_classify__trials__passes_when_more_than_half_do(trials, status, flaky, 
     assert (result.status, result.flaky, result.error) == (status, flaky, error)
     assert result.passed is (status is P)
     assert [trial.status for trial in result.trials] == list(trials)
+
+
+@pytest.mark.parametrize("rule", [None, PassRule(trials=3, passes=1)])
+def test_classify__trial_that_missed_a_model_call__is_outweighed_by_no_other(rule) -> None:
+    """What the agent did without that answer is unknown, and so is what it would do in the others."""
+    trials = records(P, E, P)
+    trials[1] = replace(trials[1], error_cause=ErrorCause.MODEL_CALL_MISSING)
+    result = join_trials(replace(build_unrun_result(make_case()), pass_rule=rule), trials)
+    assert (result.status, result.error, result.score) == (E, "error 1", 0.0)
 
 
 def test_classify__out_of_order__shows_trials_in_order() -> None:

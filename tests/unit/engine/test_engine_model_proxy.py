@@ -31,6 +31,15 @@ def test_connect__other_server__ends_the_run_before_its_first_request(body, stat
     assert (caught.value.code, caught.value.exit_code) == ("model-proxy-unreachable", ExitCode.INCOMPLETE)
 
 
+def test_connect__redirect__is_not_followed() -> None:
+    async def respond(exchange: Exchange) -> None:
+        exchange.answer(RECORDING, "307 Temporary Redirect", Location="/elsewhere")
+
+    with agent(respond) as running, pytest.raises(GateError, match="HTTP 307"):
+        asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{running.port}"))
+    assert len(running.requests) == 1
+
+
 def test_connect__another_machine__is_refused() -> None:
     with pytest.raises(GateError, match="names another machine") as caught:
         asyncio.run(ModelProxy.connect("http://proxy.example:8799"))

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.pass_score import apply_pass_score, apply_recorded_pass_score, is_passing_case
-from eval_gate.model.execution import Status, Trial
+from eval_gate.model.case import PassRule
+from eval_gate.model.execution import ErrorCause, Status, Trial
 from eval_gate.results.baseline import NOT_REQUESTED, Baseline
 from eval_gate.results.history import build_history
 from eval_gate.struct import replace
@@ -85,6 +86,14 @@ def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
 @pytest.mark.parametrize("run", [make_graded_run({"a": 0.85}), make_run({"a": "failed"})], ids=["at-one", "not-graded"])
 def test_held_to__nothing_to_accept__is_the_same_run(run) -> None:
     assert apply_pass_score(run, 1.0 if run.suites[0].cases[0].graded else 0.5) is run
+
+
+def test_held_to__case_that_missed_a_model_call__passes_by_no_rule() -> None:
+    case = make_graded("a", trials=(0.9, 0.9, 0.9))
+    case = replace(case, status=Status.ERROR, passed=False, pass_rule=PassRule(trials=3, passes=2))
+    assert apply_pass_score(make_graded_run([case]), 0.8).suites[0].cases[0].passed
+    run = make_graded_run([replace(case, error_cause=ErrorCause.MODEL_CALL_MISSING)])
+    assert apply_pass_score(run, 0.8) == run
 
 
 def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_says() -> None:

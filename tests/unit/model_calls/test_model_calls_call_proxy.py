@@ -14,6 +14,8 @@ import pytest
 from eval_gate.model.model_recording import CallMode
 from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
+from eval_gate.struct import replace
+from eval_gate.targets.model.proxied_providers import PROXIED
 from tests.support.agents import Exchange, Handler, agent
 
 CHAT = "/openai/v1/chat/completions"
@@ -210,6 +212,25 @@ def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
 def test_call__that_can_go_nowhere__is_refused_and_a_miss_if_it_is_of_a_provider(file, path, misses) -> None:
     (status, body), proxy, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
     assert (status, b"Eval Gate" in body, len(proxy.outside.misses)) == (404, True, misses)
+
+
+def test_call__to_no_provider__is_a_miss_of_an_execution_alone(file) -> None:
+    def ask(client: Client) -> object:
+        probe = client.send("GET", "/health")[0]
+        client.begin("a")
+        return probe, client.ask(path="/v1/chat/completions")[0], client.end("a")["misses"]
+
+    (probe, status, misses), proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
+    assert (probe, status, len(misses), proxy.outside.misses) == (404, 404, 1, [])
+
+
+def test_call__of_an_execution_called_like_a_provider__goes_to_the_provider(file, monkeypatch) -> None:
+    monkeypatch.setitem(PROXIED, "openai", replace(PROXIED["openai"], default_address="https://model.example"))
+
+    def ask(client: Client) -> int:
+        return client.ask(path="/eval-gate/executions/openai@127.0.0.1:9/openai/chat")[0]
+
+    assert use_proxy(file, CallMode.RECORD, ask)[0] == 200
 
 
 def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_response(file) -> None:

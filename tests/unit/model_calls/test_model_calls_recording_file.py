@@ -74,6 +74,40 @@ def test_request__with_a_key__is_stored_masked_and_found_by_its_whole_text(recor
     assert read(tmp_path).find(make_call({"prompt": "use ***"}).key, 0) is None
 
 
+def test_request__with_a_credential_by_its_name__is_stored_masked(recording, tmp_path) -> None:
+    """As those of MCP servers, which models of OpenAI and Anthropic get in the body."""
+    server = {"url": "https://mcp.example", "authorization": "correct horse", "headers": {"X-Api-Key": "battery"}}
+    add(recording, {"tools": [server], "max_tokens": 5, "input": "what is a battery?"})
+    request = json.loads((tmp_path / "calls.jsonl").read_text())["request"]
+    masked = {"url": "https://mcp.example", "authorization": "***", "headers": {"X-Api-Key": "***"}}
+    assert request == {"tools": [masked], "max_tokens": 5, "input": "what is a ***?"}
+
+
+def test_path__with_a_key__is_stored_masked(recording, tmp_path) -> None:
+    secret = "super-secret-0815-value"
+    call = ModelCall("POST", f"{PATH}/{secret}", f"alt=sse&other=ghp_{'a1B2c3D4e5F6' * 3}", b"{}")
+    recording.add(call, 0, (200, "application/json", b"{}"), Redactor([secret]))
+    assert json.loads((tmp_path / "calls.jsonl").read_text())["path"] == f"{PATH}/***?alt=sse&other=***"
+    assert read(tmp_path).find(call.key, 0) is not None
+
+
+def test_response__that_is_no_text_and_holds_a_key__is_not_stored(recording, tmp_path) -> None:
+    assert "holds a key" in (add(recording, "audio", content=b"\xff ghp_" + b"a1B2c3D4e5F6" * 3) or "")
+    assert not (tmp_path / "calls.jsonl").exists()
+
+
+def test_content_type__of_an_edited_line__is_checked_and_part_of_the_digest(recording, tmp_path) -> None:
+    add(recording, 1)
+    file, before = tmp_path / "calls.jsonl", read(tmp_path).description.digest
+    text = file.read_text()
+    file.write_text(text.replace("application/json", "text/event-stream"))
+    assert read(tmp_path).description.digest != before
+    file.write_text(text.replace("application/json", r"text\r\nX: 1"))
+    with pytest.raises(GateError) as refusal:
+        read(tmp_path)
+    assert (refusal.value.code, refusal.value.problems[0].line) == ("invalid-recording", 1)
+
+
 def test_description__names_the_oldest_call_and_what_is_replayed_alone(recording, tmp_path) -> None:
     add(recording, 1)
     add(recording, 2)

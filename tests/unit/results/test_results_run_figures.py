@@ -32,5 +32,5 @@ def test_measure_run__nothing_known__has_no_figures() -> None:
 def test_trim_to_run__other_figures__are_no_reason_to_distrust_a_history() -> None:
     run = make_baseline_run({"a": "passed"})
     history = build_history([run])
-    told = replace(history, runs=(replace(history.runs[0], figures=RunFigures(cost_usd=7.0)),))
-    assert trim_to_run(told, run) == told
+    other = replace(history, runs=(replace(history.runs[0], figures=RunFigures(cost_usd=7.0)),))
+    assert trim_to_run(other, run) == other

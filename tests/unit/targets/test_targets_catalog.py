@@ -173,7 +173,10 @@ def test_connection_hint__on_a_machine__says_to_start_what_should_be_there(tmp_p
 
 @pytest.mark.parametrize(
     ("host", "here"),
-    [("localhost", True), ("127.3.2.1", True), ("::1", True), ("host.docker.internal", True), ("10.0.0.1", False)],
+    [
+        *[("localhost", True), ("127.3.2.1", True), ("::1", True), ("host.docker.internal", True), ("10.0.0.1", False)],
+        *[("127.0.0.1.example", False), ("127.example", False), ("1.127.0.0.1", False)],
+    ],
 )
 def test_is_here__address__of_this_machine(host, here) -> None:
     assert is_local_host(host) is here

@@ -40,10 +40,10 @@ def respond_http(body: bytes | dict, status: str = "200 OK", *, headers: dict | 
         exchange.answer(body, status, **(headers or {}))
 
     with agent(handler) as running:
-        values = {"name": "a", "url": running.url, "maxRetries": 0, **settings}
-        described = HttpSettings.model_validate(HttpSettings.complete_values(values))
+        values = HttpSettings.complete_values({"name": "a", "url": running.url, "maxRetries": 0, **settings})
+        target = HttpTarget(HttpSettings.model_validate(values), redact=Redactor(), concurrency=1)
         try:
-            return respond(HttpTarget(described, redact=Redactor(), concurrency=1)).trace_id
+            return respond(target).trace_id
         except TargetError as error:
             return error.trace_id
 
@@ -82,16 +82,10 @@ def test_http__stream__has_the_newest_trace_of_its_events_or_of_the_whole_respon
 
 
 def test_function_and_command__trace_path__finds_it_in_what_they_return(tmp_path) -> None:
-    answer = ANSWER | {"trace": {"id": "t"}}
-    settings = {"name": "f", "provider": "python", "function": "m:f", "tracePath": "trace.id"}
-    described = FunctionSettings.model_validate(settings)
-    assert respond(FunctionTarget(lambda request: answer, described)).trace_id == "t"
+    answer, common = ANSWER | {"trace": {"id": "t"}}, {"name": "a", "tracePath": "trace.id"}
+    function = FunctionSettings.model_validate({**common, "provider": "python", "function": "m:f"})
+    assert respond(FunctionTarget(lambda request: answer, function)).trace_id == "t"
     (tmp_path / "agent.py").write_text(f"print({json.dumps(answer)!r})")
-    settings = {
-        "name": "c",
-        "provider": "cli",
-        "commandTemplate": f"{sys.executable} agent.py",
-        "tracePath": "trace.id",
-    }
-    described = CliSettings.model_validate(CliSettings.complete_values(settings))
-    assert respond(CliTarget(described, root=tmp_path, environment={}, redact=Redactor())).trace_id == "t"
+    command = {**common, "provider": "cli", "commandTemplate": f"{sys.executable} agent.py"}
+    settings = CliSettings.model_validate(CliSettings.complete_values(command))
+    assert respond(CliTarget(settings, root=tmp_path, environment={}, redact=Redactor())).trace_id == "t"

@@ -48,10 +48,7 @@ class DriftReport(FrozenStruct):
 
 
 def compute_branch_drift(step: Step, record: Path, pass_score: float) -> BranchDrift | None:
-    """Compute how the branch degraded over its runs, from the history stored next to the run result.
-
-    Returns None if the run is not one of the baseline branch, or if there is no history.
-    """
+    """Compute how the branch degraded, from the stored history; None without one, or for a run of no such branch."""
     history = find_history(record) if step.plan.is_on_baseline_branch and step.plan.can_store else EMPTY_HISTORY
     return BranchDrift(find_drift(history, pass_score), history, pass_score) if history.runs else None
 

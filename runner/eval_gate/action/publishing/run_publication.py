@@ -302,10 +302,9 @@ def _draft_check(finished: FinishedRun, context: ReportContext) -> CheckDraft:
     text = render_check_run(view)
     if finished.interrupted:
         return CheckDraft(CheckConclusion.CANCELLED, format_cancelled_title(view), text.summary, text.page)
-    passed, ends_well = finished.outcome is Outcome.PASSED, finished.exit_code is ExitCode.PASSED
-    conclusion = (
-        CheckConclusion.SUCCESS if passed else CheckConclusion.NEUTRAL if ends_well else CheckConclusion.FAILURE
-    )
+    conclusion = CheckConclusion.SUCCESS if finished.exit_code is ExitCode.PASSED else CheckConclusion.FAILURE
+    if finished.exit_code is ExitCode.PASSED and finished.outcome is not Outcome.PASSED:
+        conclusion = CheckConclusion.NEUTRAL
     return CheckDraft(conclusion, text.title, text.summary, text.page, build_annotations(view))
 
 

@@ -69,10 +69,7 @@ class EventFiles:
         self._believed: tuple[tuple[Path, bytes], ...] = ()
 
     def check_paths(self, config: RunConfig, settings: StepSettings) -> None:
-        """Compare the checkouts of all files to read, and the files read so far, with the commit.
-
-        Raises GateError, and RefusedReadError for one file.
-        """
+        """Compare the checkouts and the files read so far with the commit. Raises GateError, and RefusedReadError."""
         read_before, self._read_before = self._read_before or [], None
         if self.proof is FileProof.NONE or (self._event == "workflow_run" and not read_before):
             return  # a relay reads nothing but the configuration
@@ -108,10 +105,7 @@ class EventFiles:
         raise RefusedReadError(self._build_refusal(f"{name} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
-        """Compare the configuration with GitHub's, if the workspace cannot show its commit.
-
-        Raises GateError if the event's commit has another one, or GitHub fails.
-        """
+        """Compare the configuration with GitHub's if the workspace cannot show its commit. Raises GateError."""
         if step.plan.base_branch is not None or not is_unverified_start(step):
             return
         for file, data in self._believed:

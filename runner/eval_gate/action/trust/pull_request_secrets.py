@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from eval_gate.action.inputs import TrustedSide
 from eval_gate.action.step import Step
@@ -41,7 +42,8 @@ def build_secret_policy(
 ) -> SecretPolicy | None:
     """Build the step's secret policy; None outside of pull requests, where every target gets its secrets.
 
-    Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
+    Raises GateError where the pull request's configuration passes variables on that its base branch's does not, or
+    leads model calls of agents, which have keys, to another proxy.
     """
     if step.settings.secrets_for is TrustedSide.HEAD:
         return None
@@ -51,6 +53,10 @@ def build_secret_policy(
         base = BaseBranchTargets(step, variables, log, step.plan.head_sha)
     else:
         return None
+    if config.model_proxy is not None and config.model_proxy != base.config.model_proxy:
+        host = (urlsplit(config.model_proxy).hostname or "")[:200]
+        what = f"modelProxy would give the keys of model calls to {host}, but the configuration of {base.display_name}"
+        raise GateError("secret-not-allowed", f"{what} does not", f"{_ADVICE}, or set EVAL_GATE_MODEL_PROXY there")
     names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_always_passed(name)]
     for name in names:
         if name not in base.config.pass_env:
@@ -121,10 +127,7 @@ class BaseBranchTargets:
             raise self._build_unavailable_error(error) from error
 
     def get_entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
-        """Return the target entries of the base branch in this file, or in its configuration for None.
-
-        Raises GateError if the base branch cannot be read. Invalid targets count as no entries.
-        """
+        """Return the base branch's target entries in this file or, for None, its configuration. Raises GateError."""
         if file is not None:
             target_list = self._read_target_list(file)
             return target_list.entries if target_list else ()

@@ -63,10 +63,7 @@ class ModelChange(FrozenStruct):
 
 
 def find_model_changes(levels: Sequence[RunLevels]) -> tuple[ModelChange, ...]:
-    """Find the changes of the responding models among the newest runs of one target, newest first.
-
-    `levels` is ordered from the newest run to the oldest. Runs that do not name their models are skipped.
-    """
+    """Find changes of the responding models, newest first, as are `levels`; runs that name no model are skipped."""
     named_runs = [(at, one) for at, one in enumerate(levels[: MAX_RUNS_SINCE + 1]) if one.models]
     return tuple(
         ModelChange(old_run, new_run, at + 1)
@@ -141,11 +138,7 @@ class Drift(FrozenStruct):
 
 
 def find_drift(history: History, pass_score: float = 1.0) -> Drift:
-    """Find what has degraded over the runs of `history`.
-
-    Passes are counted as by a gate with this pass score. Levels are compared only with runs of the newest run's
-    target.
-    """
+    """Find what has degraded over the runs of the newest run's target; `pass_score` says what has passed."""
     newest = history.levels[0] if history.levels else None
     if newest is None:
         return Drift(None, 0)

@@ -1,8 +1,9 @@
 """Trend of a branch, from its history: pass rate, cost and time of each run, broken, fixed and flaky cases. Pure.
 
-A case counts in a run as the gate counts it: it passes if more than half of its executions do. A run that reused a
-result passes or fails the case as the run that executed it did. Warm-up rounds are no runs of the branch: they count
-only as executions of their cases.
+A case counts in a run as the gate counts it: it passes if more than half of its executions do, or as many as its rule
+asks for; with a rule, each run is one pass or failure of what broke or is flaky, whatever single trials do. A run that
+reused a result passes or fails the case as the run that executed it did. Warm-up rounds are no runs of the branch: they
+count only as executions of their cases.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from eval_gate.analysis.drift.case_drift import select_case_runs
 from eval_gate.gate.evidence.case_history import count_executions, count_responses
 from eval_gate.gate.evidence.flakiness import CaseRun, build_case_history, is_level_change
 from eval_gate.gate.evidence.suite.branch_level import MAX_RUNS
-from eval_gate.model.case import CaseKey
+from eval_gate.model.case import CaseKey, decide_pass
 from eval_gate.model.evidence import Counts, Stability
-from eval_gate.results.history import CaseHistory, History, HistoryRun
+from eval_gate.results.history import CaseHistory, History, HistoryEntry, HistoryRun
 from eval_gate.struct import FrozenStruct
 
 
@@ -95,9 +96,10 @@ def _is_flaky(case_runs: Sequence[CaseRun]) -> bool:
 def _iter_runs(history: History, pass_score: float) -> Iterator[TrendRun]:
     """Yield the complete runs with the target of the newest one, newest first."""
     passed, ran, reused = Counter[int](), Counter[int](), Counter[int]()
-    rows = Counter(history.get_case(key).runs for key in history.iter_keys())  # most cases did the same
-    for row, number in rows.items():
-        for place, passes, is_reused in _iter_results(CaseHistory(runs=row), pass_score):
+    cases = (history.get_case(key) for key in history.iter_keys())
+    rows = Counter((case.runs, case.pass_rule) for case in cases)  # most cases did the same
+    for (row, rule), number in rows.items():
+        for place, passes, is_reused in _iter_results(CaseHistory(runs=row, pass_rule=rule), pass_score):
             passed[place] += number * passes
             ran[place] += number
             reused[place] += number * is_reused
@@ -114,17 +116,25 @@ def _iter_results(case: CaseHistory, pass_score: float) -> Iterator[tuple[int, b
     passes: bool | None = None
     for place, entry in reversed([*enumerate(entries)]):
         if entry is not None:
-            counts = count_executions((*entry.first, *entry.reruns), pass_score)
-            passes = counts.passes > counts.failures
+            passes = bool(_decide(case, entry, pass_score))
         if passes is not None and (entry is not None or place in reused):
             yield place, passes, entry is None
+
+
+def _decide(case: CaseHistory, entry: HistoryEntry, pass_score: float) -> bool | None:
+    """Decide whether the case passed in this run; None if it has too few scores for that."""
+    counts = (count_executions((one,), pass_score) for one in (*entry.first, *entry.reruns))
+    return decide_pass(case.pass_rule, [one.passes > 0 for one in counts if one.executions])
 
 
 def _iter_case_runs(history: History, case: CaseHistory, pass_score: float) -> Iterator[CaseRun]:
     """Yield the runs that scored the case as it is now, newest first."""
     for place, entry in select_case_runs(history, case):
         run, counts = history.runs[place], count_responses(entry.first, entry.reruns, pass_score)
-        if counts.first.executions:
+        if case.pass_rule is not None:
+            if (passes := _decide(case, entry, pass_score)) is not None:
+                yield CaseRun(run.run_id, Counts(passes=int(passes), failures=int(not passes)), sha=run.sha)
+        elif counts.first.executions:
             yield CaseRun(run.run_id, counts.first, counts.reruns, run.sha)
 
 

@@ -18,7 +18,7 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.template_engine import build_environment
 from eval_gate.reports.wording.numbers import format_money, format_percent, format_seconds
-from eval_gate.results.history import History
+from eval_gate.results.history import History, HistoryRun
 from eval_gate.text.escape import to_one_line
 
 TREND_FOLDER: Final = "trend"
@@ -32,7 +32,7 @@ class Dot(NamedTuple):
 
     x: float
     y: float | None
-    one: TrendRun
+    run: TrendRun
     value: str
 
 
@@ -71,26 +71,27 @@ def _build_chart(
         Dot(
             x=round(100 * at / (len(runs) - 1), 2) if len(runs) > 1 else 50.0,
             y=None if value is None else round(100 * (high - value) / ((high - low) or 1.0), 2),
-            one=one,
+            run=run,
             value="–" if value is None else form(value),
         )
-        for at, (one, value) in enumerate(zip(runs, values, strict=True))
+        for at, (run, value) in enumerate(zip(runs, values, strict=True))
     )
     return Chart(title, form(low), form(high), dots)
 
 
-def build_badge(newest: TrendRun, context: ReportContext) -> dict[str, str | int]:
+def build_badge(newest: TrendRun, decided: HistoryRun, context: ReportContext) -> dict[str, str | int]:
     """Build the data of the badge, in the schema of shields.io's endpoint badge.
 
-    A failed gate is red whatever passes. Otherwise the pass rate decides: green from `GOOD_RATE`, amber below.
+    `decided` is the newest run of all cases, also an incomplete one: if its gate did not pass, the badge is red or gray
+    whatever passes. Otherwise the pass rate decides: green from `GOOD_RATE`, amber below.
     """
-    outcome = newest.run.figures.outcome if newest.run.figures else None
+    outcome = decided.figures.outcome if decided.figures else None
     rate, message, color = newest.pass_rate, "no results", _GRAY
     if rate is not None:
         percent = min(max(round(rate * 100), int(rate > 0)), 100 if rate == 1 else 99)
         message, color = f"{percent} % passing", _GREEN if rate >= GOOD_RATE else _AMBER
-    if outcome in {Outcome.FAILED, Outcome.INCONCLUSIVE}:
-        message = f"{message}, gate {outcome.value}"
+    if outcome is not Outcome.PASSED:
+        message = f"{message}, gate {outcome.value}" if outcome else message
         color = _RED if outcome is Outcome.FAILED else _GRAY
     label = to_one_line(context.name or "evals", 40)
     return {"schemaVersion": 1, "label": label, "message": message, "color": color}
@@ -104,7 +105,8 @@ def write_trend(folder: Path, history: History, pass_score: float, context: Repo
     trend = find_trend(history, pass_score)
     if trend is None:
         return ()
-    badge, charts = build_badge(trend.runs[-1], context), build_charts(trend.runs)
+    decided = next(one for one in history.runs if not one.partial)
+    badge, charts = build_badge(trend.runs[-1], decided, context), build_charts(trend.runs)
     drift = list(iter_console_lines(find_drift(history, pass_score)))
     engine = build_environment({}, html=True)
     page, image = (engine.get_template(f"{name}.j2") for name in TREND_FILES[:2])

@@ -21,13 +21,11 @@ USED = (
     ),
     *("toolRegistryPath", "timeoutMs", "maxCostUsd", "keepResponses", "outputDir"),
 )
-"""The configuration keys that apply to a draft."""
 COMMON = (
     *("output", "file_format", "trials", "agentEndpoint", "agentFunction", "target", "targets", "judge"),
     *("toolRegistryPath", "config"),
     *("from_log", "from_traces", "from_results", "proxy", "review", "accept", "drop", "update", "yes"),
 )
-"""The options that `--help` shows."""
 _SOURCE = "Sources"
 _REVIEW = "Review"
 

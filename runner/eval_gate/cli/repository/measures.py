@@ -9,7 +9,6 @@ from eval_gate.cli.repository.validate import USED as CHECKED
 from eval_gate.config.setting import Panel
 
 USED = (*CHECKED, "outputDir")
-"""The settings that this command has options for."""
 
 
 def measures(

@@ -74,10 +74,7 @@ class ValidationFindings(Struct):
 async def check_everything(
     config: RunConfig, root: Path, environment: Mapping[str, str], every_eval: Sequence[str]
 ) -> ValidationFindings:
-    """Check files, targets, tokens, patterns, staleness and waivers: all of it, even after the first problem.
-
-    `every_eval` are the eval files of the configuration; `config` may have a part of them.
-    """
+    """Check all of it, even after the first problem; `config` may have only some of the eval files in `every_eval`."""
     lacking = MissingRequirements()
     building = BuildContext(environment, root, missing_requirements=lacking)
     catalog = TargetCatalog(config.target, building)

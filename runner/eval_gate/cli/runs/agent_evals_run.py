@@ -79,10 +79,7 @@ class SuitesCall(FrozenStruct):
         return self.tmp.joinpath(*self.output)
 
     def build_session(self, settings: Mapping[str, JsonValue]) -> Session:
-        """Build the session of the run, without the project's own configuration.
-
-        That configuration is about other evals and is not read. Nothing is compared with a baseline.
-        """
+        """Build the session of the run, without the project's configuration: that is about other evals."""
         fixed: dict[str, JsonValue] = {
             "evals": [*self.suites],
             "outputDir": str(self.folder),
@@ -230,10 +227,7 @@ class SuiteClock(Struct):
 
 
 def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
-    """Find the path of the suite `name`, or the paths of all suites in `folder`, by name.
-
-    Raises GateError for a name that is not a single file name, for links, and if there is no suite.
-    """
+    """Find the suite `name` in `folder`, or all of them by name. Raises GateError for paths, links, and no suite."""
     try:
         paths = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:
@@ -288,10 +282,7 @@ def _build_name_error(name: str, why: str) -> GateError:
 
 
 def split_output_path(path: str) -> tuple[str, ...]:
-    """Split the output path into the names below the folder of temporary files.
-
-    Raises GateError for a path that leads out of that folder or is not valid.
-    """
+    """Split the output path into names below the temporary folder. Raises GateError if it is invalid or leads out."""
     try:
         return split_file_path(path)
     except SandboxError as error:

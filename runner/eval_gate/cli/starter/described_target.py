@@ -75,10 +75,7 @@ class DescribedAgent(FrozenStruct):
 
 
 def parse_settings(texts: Sequence[str]) -> Settings:
-    """Parse the values of `--set`, each KEY=VALUE or KEY.MEMBER=VALUE, where a value is JSON or else text.
-
-    Raises GateError `unknown-value`.
-    """
+    """Parse `--set` values, KEY=VALUE or KEY.MEMBER=VALUE, in JSON or else text. Raises GateError `unknown-value`."""
     settings: Settings = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -97,10 +94,7 @@ def parse_settings(texts: Sequence[str]) -> Settings:
 
 
 def describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -> DescribedAgent | None:
-    """Describe the agent that a request names; None if it names none.
-
-    Raises GateError for wishes that contradict each other, and if the probe fails.
-    """
+    """Describe the agent that a request names, or None. Raises GateError, such as for wishes that contradict."""
     settings, flags = parse_settings(wishes.settings), wishes.flags
     if wishes.command is not None:
         if flags:
@@ -279,10 +273,7 @@ def _name_variables(headers: Sequence[RequestHeader]) -> dict[str, str]:
 def _complete_agent(
     entry: Settings, route: AgentRoute, notes: list[str], wishes: StarterRequest, folder: Path, questions: Questions
 ) -> DescribedAgent:
-    """Complete a description by a response to the prompt, or else by the described form of responses.
-
-    Raises GateError if the probe fails.
-    """
+    """Complete a description by a response to the prompt, or the described form of responses. Raises GateError."""
     url = str(entry["url"])
     prompt = wishes.prompt or questions.ask_for_prompt(f"POST {to_console_line(url, 200)}")
     is_known = entry.keys() > {"name", "provider", "url"} or route.fields or "agentProtocol" in wishes.flags
@@ -354,11 +345,7 @@ def _describe_command(
 
 
 def check_url(url: str, what: str) -> None:
-    """Check that a URL is valid and may be written to files that everyone can read.
-
-    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
-    unusual characters.
-    """
+    """Check that a URL is valid, and may stand in files that everyone can read. Raises GateError `invalid-url`."""
     try:
         plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:

@@ -60,7 +60,6 @@ class EvaluatedAgent(FrozenStruct):
     function: str | None = None
     """The Python function that is the agent, as module:name."""
     start: str | None = None
-    """The command with which the workflow starts it."""
 
     @property
     def address(self) -> SplitResult:
@@ -76,11 +75,7 @@ def find_evaluated_agent(
     repository: Path | None,
     described: DescribedAgent | None = None,
 ) -> EvaluatedAgent:
-    """Find the target of this configuration and these evals; `example` is the format of the example to write.
-
-    `described` is the agent of the command line. Raises GateError for conflicting settings, and for an invalid URL,
-    protocol or model.
-    """
+    """Find the target of a configuration and evals, or that `described`. Raises GateError, such as for conflicts."""
     if described is not None and described.entry is not None:
         return _build_described_agent(described.entry)
     target = config.target
@@ -151,10 +146,7 @@ def _build_endpoint_agent(endpoint: str, preset: JsonValue) -> EvaluatedAgent:
 
 
 def find_target_list(files: Sequence[str], folder: Path, repository: Path) -> str | None:
-    """Find the target list that applies to these evals, or to the folder if there are no evals yet.
-
-    Return None if there is no such list.
-    """
+    """Find the target list for these evals, or for the folder if there are no evals yet; None if there is none."""
     for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
         path = find_targets_file(place, repository, folder)
         if path is not None:

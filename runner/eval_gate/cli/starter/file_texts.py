@@ -13,6 +13,7 @@ from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, TARGETS, AgentPla
 from eval_gate.errors import PAGES
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.agent_address import HOST_NAME
+from eval_gate.text.urls import PORTS
 
 _FILES: Final = Path(__file__).with_name("files")
 _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -20,7 +21,6 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "agentv": ("hello.eval.yaml", "checks/answers.py"),
     AGENT_EVALS: ("hello.json",),
 }
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 def read_example(kind: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ def _build_address_changes(agent: EvaluatedAgent) -> dict[str, str]:
     port = f":{parts.port}" if parts.port else ""
     return {
         "http://localhost:8080/": f"{parts.scheme}://localhost{port}/",
-        "--port 8080": f"--port {parts.port or _PORTS[parts.scheme]}",
+        "--port 8080": f"--port {parts.port or PORTS[parts.scheme]}",
     }
 
 

@@ -44,11 +44,7 @@ class FoundEvals(FrozenStruct):
 
 
 def find_default_branch(folder: Path) -> str:
-    """Find the branch whose runs become baselines.
-
-    The order is: the remote's default branch, the usual names if such a branch exists, the branch that is checked
-    out.
-    """
+    """Find the branch of baselines: the remote's default one, one with a usual name, the one that is checked out."""
     remote_head = read_git_line(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     if remote_head:
         return remote_head.removeprefix("origin/")
@@ -71,10 +67,7 @@ def is_ignored(folder: Path, name: str) -> bool:
 
 
 def find_config_file(folder: Path) -> Path | None:
-    """Find the configuration file of this very folder, even if it is a broken link.
-
-    Return None if there is none.
-    """
+    """Find the configuration file of this very folder, even if it is a broken link; None if there is none."""
     return next((folder / name for name in CONFIG_NAMES if os.path.lexists(folder / name)), None)
 
 
@@ -91,10 +84,7 @@ def find_evals_at(places: Iterable[str], folder: Path) -> FoundEvals:
 
 
 def find_all_evals(folder: Path) -> FoundEvals:
-    """Find the evals of a repository, wherever they are.
-
-    In the `evals` folder, broken files count as well. Elsewhere, a broken file may be anything.
-    """
+    """Find the evals of a repository. Broken files count in the `evals` folder: elsewhere they may be anything."""
     paths = list(islice(_walk_files(folder), MAX_FILES + 1))
     evals = _sort_files(paths[:MAX_FILES], folder)
     above = (PurePosixPath(file) if "/" not in file else PurePosixPath(file).parent for file in evals.files)

@@ -21,7 +21,6 @@ SAMPLE_TEXT: Final = "…"
 """Stands for any text in a response that is built from a description."""
 _NAME: Final = re.compile(rf"{SAMPLE_TEXT}|[A-Za-z_][\w./:-]*")
 _USUAL: Final = {"toolCallsPath": "toolCalls", "nameField": "name", "argsField": "params"}
-"""Default settings."""
 
 
 class TextPlace(FrozenStruct):

@@ -15,7 +15,6 @@ _USED |= {"history", "reports", "junitFailures", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The settings that apply to a stored result; settings about running do not."""
 COMMON = ("output_dir", "as_json", "failOn", "mustPass", "minPassRate", "maxErrors", "waiversPath", "reports")
-"""The options that `--help` shows."""
 
 
 def compare(

@@ -61,10 +61,7 @@ class ForecastRow(FrozenStruct):
 def build_forecast_rows(
     reference: str, supposed: Supposition, output_dir: str | None, flags: Mapping[str, JsonValue]
 ) -> list[ForecastRow]:
-    """Build the forecast rows: the current history, followed by assumptions.
-
-    Raises GateError `baseline-not-found` without a history.
-    """
+    """Build the rows: the history, then assumptions. Raises GateError `baseline-not-found` without a history."""
     baseline = find_baseline(reference, find_results_folder(output_dir, reference))
     if isinstance(baseline, NoBaseline):
         hint = "make the first run with `eval-gate run`, or name another RUN by its id or path"
@@ -107,10 +104,7 @@ def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
 
 
 def iter_table_lines(rows: Sequence[ForecastRow], *, every: bool) -> Iterator[str]:
-    """Yield the lines of the table with all figures, and the cases that cannot be gated.
-
-    Without `every`, at most `MAX_LISTED` of these cases are listed.
-    """
+    """Yield the table with all figures, and the cases that cannot be gated: `every` one, or `MAX_LISTED`."""
     current = rows[0]
     sight = current.sight
     max_reruns = sight.max_reruns

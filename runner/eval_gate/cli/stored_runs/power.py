@@ -7,7 +7,6 @@ import typer
 from eval_gate.cli import options
 
 USED = ("falseAlarmRate",)
-"""The settings that this command has options for."""
 
 
 def power(

@@ -9,7 +9,6 @@ from eval_gate.config.outputs import FORMATS, JunitFailures
 from eval_gate.text.quoting import quote_value
 
 USED = ("junitFailures",)
-"""The settings that this command has options for."""
 
 
 def report(

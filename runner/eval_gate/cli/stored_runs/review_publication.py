@@ -39,19 +39,27 @@ def publish_run(to: str, reference: str, key: str, output_dir: str | None) -> Ex
     if to not in _SYSTEMS:
         allowed = f"allowed: {', '.join(_SYSTEMS)}"
         raise GateError("unknown-value", f'--to: there is no "{to}"{format_suggestion(to, _SYSTEMS)}', allowed)
-    job = find_ci_job(os.environ)
-    branch = job.target_branch if job else None
+    result: RunResult | GateError
     try:
-        run = read_run(reference, find_results_folder(output_dir, reference))
-        _require_commit(run)
+        result = read_run(reference, find_results_folder(output_dir, reference))
+        _require_commit(result)
     except GateError as error:
+        result = error
         if error.code == "baseline-not-found":
             hint = "look at the log of the step that runs the evals"
-            error = GateError("result-not-found", error.message, hint, exit_code=ExitCode.INCOMPLETE)
-        _publish(to, branch, key, error)
-        raise error from None
-    _publish(to, branch, key, run)
-    return get_exit_code(run, None)
+            result = GateError("result-not-found", error.message, hint, exit_code=ExitCode.INCOMPLETE)
+    try:
+        review = _SYSTEMS[to](os.environ)
+    except PublicationError as error:
+        print_message(to_console_line(f"warning: not published: {error}"))
+    else:
+        job = find_ci_job(os.environ)
+        text = build_text(review, job.target_branch if job else None, to_comment_key(key), result)
+        for line in review.publish(text):
+            print_message(to_console_line(line))
+    if isinstance(result, GateError):
+        raise result
+    return get_exit_code(result, None)
 
 
 def _require_commit(run: RunResult) -> None:
@@ -60,16 +68,6 @@ def _require_commit(run: RunResult) -> None:
     if run.git and run.git.sha and facts and facts.sha and run.git.sha != facts.sha:
         message = f"the run to publish is of {run.git.sha[:7]}, but {facts.sha[:7]} is checked out"
         raise GateError("checkout-mismatch", message, "look why this job made no run", exit_code=ExitCode.INCOMPLETE)
-
-
-def _publish(to: str, branch: str | None, key: str, result: RunResult | GateError) -> None:
-    try:
-        review = _SYSTEMS[to](os.environ)
-    except PublicationError as error:
-        print_message(to_console_line(f"warning: not published: {error}"))
-        return
-    for line in review.publish(build_text(review, branch, to_comment_key(key), result)):
-        print_message(to_console_line(line))
 
 
 def build_text(review: Review, branch: str | None, key: str, result: RunResult | GateError) -> ReviewText:

@@ -38,7 +38,7 @@ def trend(
     from eval_gate.reports.context import ReportContext
     from eval_gate.results.history import EMPTY_HISTORY
     from eval_gate.results.run_history import read_history_file
-    from eval_gate.results.run_reader import RUN_GLOB, is_run_reference
+    from eval_gate.results.run_reader import RUN_GLOB, is_run_reference, list_stored_runs
 
     overrides = {"outputDir": output_dir, **settings}
     config = load_settings_part(("outputDir", *USED), options.select_given_settings(overrides))
@@ -47,6 +47,9 @@ def trend(
         history = read_history_file(Path(reference))
     elif reference or any(results.glob(RUN_GLOB)):
         history = find_history_up_to(reference or str(results), results)
+        newest = next((one.head for one in list_stored_runs(Path(reference or results))), None)
+        if newest is not None and not (newest.complete or newest.selections or newest.shard):
+            history = history.with_run(newest)  # no baseline, but the newest gate
     files = write_trend(Path(output or results / TREND_FOLDER), history, config.policy.pass_score, ReportContext())
     if not files:
         hint = "make one with `eval-gate run`, or name a history file or a folder of runs"

@@ -44,10 +44,7 @@ def build_style(verbosity: Verbosity) -> ConsoleStyle:
 
 
 def check_output_path(output: str | None) -> None:
-    """Check that a file may be written at the path of `--output`.
-
-    Raises GateError `output-outside-working-directory` if not.
-    """
+    """Check the path of `--output`. Raises GateError `output-outside-working-directory`."""
     if output is not None and (wrong := find_file_problem(output, anywhere=True)):
         raise GateError("output-outside-working-directory", f"--output: {wrong}", "name another file")
 

@@ -1,7 +1,4 @@
-"""Read one span of an agent's run: its kind, its messages, and the tool that it calls.
-
-Instrumentations write these in different places, which the tables here name.
-"""
+"""Read one span of an agent's run, from where instrumentations write: kind, messages, and the called tool."""
 
 from __future__ import annotations
 

@@ -195,10 +195,7 @@ class SeveralTargetsError(GateError):
 
 
 def check_target_count(suites: Sequence[EvalSuite]) -> None:
-    """Raise SeveralTargetsError if the eval files name several targets.
-
-    Raises GateError `several-targets` if they do not all ask for the same ones: a table has every case in each column.
-    """
+    """Raise SeveralTargetsError if eval files name several targets, and GateError if not all the same ones."""
     several = [suite for suite in suites if suite.targets]
     if not several:
         return

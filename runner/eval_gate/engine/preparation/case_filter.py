@@ -30,12 +30,16 @@ MAX_NAMED_DRAFTS: Final = 10
 
 
 def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return the suites with only the selected cases, and without the suites that have none.
-
-    Raises GateError `no-selected-cases` if no case remains: a gate on zero cases would pass without a check.
-    """
+    """Return suites with only selected cases. Raises GateError `no-selected-cases`: a gate on none checks nothing."""
     suites = tuple(suites)
-    _check_tiers(selection)
+    tier_names = [tier.value for tier in Tier]
+    for tier in selection.tiers:
+        if tier not in tier_names:
+            raise GateError(
+                "unknown-value",
+                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
+                f"allowed: {', '.join(tier_names)}",
+            )
     chosen = _filter_suites(suites, selection)
     if selection.shard is not None and chosen:
         chosen = select_shard(chosen, selection.shard, selection.timing_run)
@@ -54,10 +58,7 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
 
 
 def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return the suites without their drafts, and without the suites that have nothing else.
-
-    Raises GateError `only-drafts` if the selection names nothing but drafts: a gate must not pass without a check.
-    """
+    """Return suites without drafts. Raises GateError `only-drafts`: a gate must not pass without a check."""
     suites = tuple(suites)
     reviewed = tuple(
         replace(suite, cases=cases) if len(cases) < len(suite.cases) else suite
@@ -76,10 +77,7 @@ def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple
 
 
 def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_planned: bool = False) -> tuple[str, ...]:
-    """Return a sentence for each eval file with drafts that the selection names: which, and how to review them.
-
-    `is_planned` is for what no run has left out yet.
-    """
+    """Describe each eval file's drafts that the selection names; `is_planned`: no run has left them out yet."""
     return tuple(
         f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: "
         f"{format_first_few(ids, MAX_NAMED_DRAFTS, to_one_line)}. "
@@ -136,17 +134,6 @@ def _add_preceding_cases(cases: Sequence[EvalCase], chosen: Collection[EvalCase]
     return tuple(case for at, case in enumerate(cases) if at <= last or case.id in ids)
 
 
-def _check_tiers(selection: Selection) -> None:
-    tier_names = [tier.value for tier in Tier]
-    for tier in selection.tiers:
-        if tier not in tier_names:
-            raise GateError(
-                "unknown-value",
-                f"--tier: {quote_value(tier)} is not known{format_suggestion(tier, tier_names)}",
-                f"allowed: {', '.join(tier_names)}",
-            )
-
-
 class _ShardItem(NamedTuple):
     """Unit that is assigned to a shard: one case, or a suite whose cases share files."""
 
@@ -192,10 +179,7 @@ def assign_shards(
 
 
 def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None) -> ShardPlan:
-    """Compute the identity of the way in which these cases are cut into shards.
-
-    Shards with the same cut contain each case once, and together all cases.
-    """
+    """Compute the identity of a cut of these cases: shards with the same one contain each case once."""
     digest = hashlib.sha256(str(count).encode())
     for item in _build_items(suites, baseline):
         digest.update(repr((suites[item.suite_index].file, [case.id for case in item.cases], item.weight)).encode())

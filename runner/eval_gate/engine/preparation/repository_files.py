@@ -1,7 +1,4 @@
-"""Files of a repository without generated caches and without what git ignores.
-
-Files that git tracks always count, even if a rule ignores them or they are in a cache.
-"""
+"""Files of a repository: all that git tracks, and the rest without generated caches and what git ignores."""
 
 from __future__ import annotations
 

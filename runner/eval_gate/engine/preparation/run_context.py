@@ -19,7 +19,6 @@ class RunContext(FrozenStruct):
     root: Path
     """Folder to which the paths of eval files, seeds, snapshots and registries are relative."""
     environment: Mapping[str, str]
-    """The variables that the run may see."""
     git: GitFacts | None = None
     resume: str | None = None
     secrets: tuple[str, ...] = ()

@@ -45,12 +45,9 @@ from eval_gate.text.untrusted.bounded_json import UntrustedJsonError, parse_untr
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 TIME_LIMIT_S: Final = limits.GRADER_S
-"""Default time limit of a command, in seconds."""
 MAX_OUTPUT: Final = limits.GRADER_BYTES
-"""Maximum bytes of the output."""
 MAX_ERRORS: Final = 64_000
 WORKSPACE_VARIABLE: Final = "AGENTV_WORKSPACE_PATH"
-"""Variable with the path of the case's workspace."""
 MAX_QUOTED: Final = 200
 """Characters of invalid output, or of stderr, in a message."""
 

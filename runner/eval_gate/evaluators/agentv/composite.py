@@ -43,7 +43,6 @@ from eval_gate.text.untrusted.surrogates import to_well_formed
 MEMBER_PASS_SCORE: Final = 0.8
 """Score from which AgentV calls a member passed."""
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Maximum levels of nested composites."""
 
 SYSTEM: Final = f"""\
 You make one verdict of what several evaluators said of the same answer of an AI assistant.
@@ -93,7 +92,8 @@ async def evaluate_composite(spec: Composite, context: EvaluationContext, evalua
         case ThresholdAggregator():
             own = _score_passing_share(spec, members)
         case CodeAggregator():
-            own = await _aggregate_by_command(spec, spec.aggregator, members, context)
+            verdict = await run_judge_command(spec.name, spec.aggregator, {"results": _build_results(members)}, context)
+            own = score_from_verdict(spec.name, verdict, {"command": format_command(spec.aggregator)})
         case JudgeAggregator():
             own = await _aggregate_by_judge(spec, spec.aggregator, members, context)
     return _merge_members(spec, own, members)
@@ -168,13 +168,6 @@ def _has_passed(member: _Member) -> bool:
     if isinstance(spec, Composite) and isinstance(spec.aggregator, ThresholdAggregator):
         return member.evaluation.score >= spec.aggregator.threshold
     return member.evaluation.score >= MEMBER_PASS_SCORE and not member.evaluation.vetoed
-
-
-async def _aggregate_by_command(
-    spec: Composite, aggregator: CodeAggregator, members: Sequence[_Member], context: EvaluationContext
-) -> EvaluatorScore:
-    verdict = await run_judge_command(spec.name, aggregator, {"results": _build_results(members)}, context)
-    return score_from_verdict(spec.name, verdict, {"command": format_command(aggregator)})
 
 
 async def _aggregate_by_judge(

@@ -1,7 +1,4 @@
-"""Evaluator that asks an LLM judge about every check of a rubric (AgentV, `rubrics`).
-
-Source: agentv behaviour 6.1. A check that the judge does not mention is not met.
-"""
+"""Ask an LLM judge about every check of a rubric; one that it leaves out is not met (agentv behaviour 6.1)."""
 
 from __future__ import annotations
 
@@ -47,7 +44,6 @@ _FINDING_SCHEMA: Final = build_object_schema(
 SCHEMA: Final = build_object_schema(
     {"checks": {"type": "array", "items": _FINDING_SCHEMA}, "overall_reasoning": dict(TEXT_SCHEMA)}
 )
-"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = """\
 Examine candidate_answer, which answers question, by every check of checks. expected_outcome says what a good answer \

@@ -1,7 +1,4 @@
-"""Parser for the replies of LLM judges: the first valid JSON object in a reply.
-
-Source: agentv evaluation spec, "Parse JSON evaluator response"; agentv behaviour 6.1.
-"""
+"""First valid JSON object in a judge's reply (agentv "Parse JSON evaluator response"; behaviour 6.1)."""
 
 from __future__ import annotations
 
@@ -21,7 +18,6 @@ from eval_gate.text.untrusted.bounded_json import refuse_constant, require_singl
 from eval_gate.text.untrusted.surrogates import to_well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
-"""Maximum characters of a reply that are read."""
 MAX_WORK: Final = 500_000
 """Budget of one reply: characters read without a result, and `ATTEMPT_COST` for each attempt."""
 ATTEMPT_COST: Final = 500

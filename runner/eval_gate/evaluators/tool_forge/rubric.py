@@ -1,7 +1,4 @@
-"""Evaluator that asks an LLM judge to grade all dimensions of a tool-forge rubric.
-
-Source: tool-forge eval case interfaces, "RubricEvalCase".
-"""
+"""Ask an LLM judge to grade all dimensions of a tool-forge rubric (interfaces, "RubricEvalCase")."""
 
 from __future__ import annotations
 
@@ -59,7 +56,6 @@ _GRADE_SCHEMA: Final = build_object_schema(
     {"dimension": dict(TEXT_SCHEMA), "score": {"type": "number"}, "reasoning": dict(TEXT_SCHEMA)}
 )
 SCHEMA: Final = build_object_schema({"dimensions": {"type": "array", "items": _GRADE_SCHEMA}})
-"""JSON Schema of the reply, for providers that enforce it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 _CONVERSATION_TASK: Final = """\

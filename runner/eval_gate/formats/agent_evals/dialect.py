@@ -1,7 +1,4 @@
-"""The Agent Evals dialect: how its suites are recognized and loaded.
-
-The reader is loaded with the first suite: most runs have none.
-"""
+"""The Agent Evals dialect: how its suites are recognized, and loaded by a reader that most runs never load."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Messages of an AgentV case: reading, attached files, and conversion to prompts and chat.
-
-Source: agentv behaviour 1.3 and 1.4.
-"""
+"""Messages of an AgentV case: reading, attached files, prompts and chat (agentv behaviour 1.3 and 1.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +22,6 @@ from eval_gate.text.turns import format_turn
 MAX_CASE_CHARACTERS: Final = limits.CASE_BYTES
 """Maximum characters of one case, with its files."""
 MAX_SUITE_CHARACTERS: Final = limits.SUITE_BYTES
-"""Maximum characters of all cases of a file together."""
 GUIDELINES_HEADER: Final = "[[ ## Guidelines ## ]]"
 """Heading of the guidelines if they follow the case's own system message."""
 

@@ -1,7 +1,4 @@
-"""Reader for the cases of an AgentV 1.6 eval file, and the `EvalCase` builder of both versions.
-
-Source: agentv behaviour 1.2, 1.5 and 13.
-"""
+"""Reader of AgentV 1.6 cases, and `EvalCase` builder of both versions (agentv behaviour 1.2, 1.5 and 13)."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ from eval_gate.text.digest import compute_digest, compute_fingerprint
 from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_DESCRIPTION: Final = 120
-"""Maximum characters of the outcome as a description."""
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 

@@ -19,7 +19,6 @@ from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 
 MAX_FILE_BYTES: Final = limits.ATTACHED_BYTES
-"""Bytes of one attached file."""
 MAX_PATH: Final = 1_000
 MAX_COMPARED_NAMES: Final = 500
 """Maximum names of a folder that are compared with a misspelt one."""

@@ -45,7 +45,6 @@ from eval_gate.struct import replace
 from eval_gate.text.sources.validation_errors import describe_value
 
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
-"""Maximum levels of nested composites."""
 MAX_UNKNOWN_MEMBERS: Final = 20
 """Weights without a member that are reported."""
 Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator

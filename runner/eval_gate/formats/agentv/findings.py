@@ -57,10 +57,7 @@ _UNSUPPORTED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
 
 
 class AgentVFindings:
-    """Problems and warnings of one file. `strict` turns warnings about silent passes into problems.
-
-    `today` means a file of current AgentV, whose unknown parts are all reported.
-    """
+    """Findings of one file; `strict` makes warnings of silent passes problems, `today` reports all unknown parts."""
 
     def __init__(self, source: EvalSource, positions: Positions, *, strict: bool, today: bool = False) -> None:
         self.today = today

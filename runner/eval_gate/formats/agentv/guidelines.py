@@ -22,7 +22,6 @@ CONFIG_FILES: Final = (".agentv.yaml", ".agentv/config.yaml")
 """Names of configuration files with patterns, in any folder; the first name counts."""
 MAX_PATTERNS: Final = 100
 MAX_PATTERN_LENGTH: Final = 200
-"""Maximum characters of a pattern."""
 MAX_GLOBSTARS: Final = 3
 """Maximum `**` in one pattern. Each multiplies the work of matching a deep path."""
 MAX_COMMAS: Final = 7

@@ -107,10 +107,7 @@ def collect_base_agent_results(
 
 
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
-    """Count passes and failures of the base agent's scored responses to one case, and its agent errors.
-
-    A failure that a cache seems to repeat counts once, or it would clear the case alone.
-    """
+    """Count passes, failures and errors of the base agent on one case; a failure that a cache seems to repeat, once."""
     failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
     trials = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
     return count_executions(build_executions(trials, graded=case.graded), pass_score)

@@ -261,4 +261,3 @@ def _compute_poisson_tail(number: float, mean: float) -> float:
 
 
 NO_DAY_EFFECTS: Final = learn_day_effects(())
-"""Day effects of a branch without a history."""

@@ -58,7 +58,6 @@ class CaseGroups(FrozenStruct):
     allowed_regressions: int = 0
     quarantined: int = 0
     day_effects: DayEffects = NO_DAY_EFFECTS
-    """How much whole runs of the branch differ."""
 
     @property
     def number(self) -> int:

@@ -16,7 +16,6 @@ from eval_gate.model.evidence import Counts
 from eval_gate.struct import FrozenStruct, replace
 
 MAX_RERUNS: Final = 100
-"""Maximum re-runs of a case."""
 MAX_STATES: Final = 50_000
 """States of re-runs, over all kinds of cases, that a report looks at: half a second's work."""
 SETTLED_RUNS: Final = 10

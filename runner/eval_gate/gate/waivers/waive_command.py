@@ -29,7 +29,6 @@ COMMAND_NAME: Final = "/eval-gate"
 USAGE: Final = f"{COMMAND_NAME} waive <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
 REFRESH_COMMAND: Final = f"{COMMAND_NAME} refresh"
 MAX_COMMANDS: Final = limits.COMMANDS
-"""Commands of one comment that are read."""
 MAX_CASES: Final = 50
 """The most cases that one command may name."""
 MAX_LINE: Final = limits.COMMAND_CHARACTERS

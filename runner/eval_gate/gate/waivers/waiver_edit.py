@@ -81,10 +81,7 @@ def add_entries(data: bytes, wish: WaiverRequest, today: date, *, shown_as: str)
 
 
 def parse_until(text: str, today: date) -> date:
-    """Parse a day, or a number of days from today such as `14d`.
-
-    Raises ValueError with a sentence that says what is wrong.
-    """
+    """Parse a day, or a number of days from today such as `14d`. Raises ValueError with what is wrong."""
     if days := _DAYS_PATTERN.fullmatch(text):
         return today + timedelta(days=int(days[1]))
     try:

@@ -59,10 +59,7 @@ def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...
 
 
 def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
-    """Read at most one byte more of a waiver file than is allowed; none if there is no file.
-
-    Raises GateError `configuration-unreadable`.
-    """
+    """Read one byte more than is allowed; none without a file. Raises GateError `configuration-unreadable`."""
     hint = f"see the example in {PAGES}/waivers.md"
     return read_optional(file, MAX_FILE_BYTES, shown_as=shown_as, hint=hint) or b""
 
@@ -237,10 +234,7 @@ class _WaiverReader:
 
 
 def parse_date(text: str) -> date:
-    """Parse a day in the form `2026-12-05` and in no other.
-
-    Raises ValueError with a sentence that says what is wrong.
-    """
+    """Parse a day in the form `2026-12-05` and in no other. Raises ValueError with what is wrong."""
     if not _DATE_PATTERN.fullmatch(text):
         raise ValueError(f"{quote_value(text)} is not a date like 2026-12-05")
     try:

@@ -17,10 +17,7 @@ KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quaran
 
 
 def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[WaiverState] = ()) -> tuple[str, ...]:
-    """Format what needs attention, in the order of the entries; problems and refused commands come first.
-
-    Callers report entries in `excluded_states` elsewhere.
-    """
+    """Format what needs attention, problems and refused commands first; `excluded_states` are reported elsewhere."""
     refused = (f"{format_login(one.author)}: {one.message} ({one.url})" for one in waiving.refusals)
     entries = (entry for entry in waiving.entries if entry.state not in excluded_states)
     sentences = (sentence for entry in entries if (sentence := _format_warning(entry)))
@@ -28,10 +25,7 @@ def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[Waiv
 
 
 def format_terms(entry: WaiverEntry) -> str:
-    """Format the terms of a waiver: kind, last day, owner, place and reason.
-
-    An example is `waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`.
-    """
+    """`waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`."""
     waiver = entry.waiver
     note = ", new in this pull request" if waiver.is_new else ""
     by = f" by {format_author(waiver)}" if waiver.owner else ""

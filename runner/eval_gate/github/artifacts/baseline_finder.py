@@ -112,7 +112,6 @@ class IneligibleResult(FrozenStruct):
     gate: str
     artifact_name: str
     workflow: str
-    """The workflow file that made it."""
     event: str
     """The event that made it, if no setting makes its results baselines; else empty."""
 
@@ -131,15 +130,11 @@ class _UsableRun(NamedTuple):
     run: RunResult
     history: History
     history_error: str
-    """Why the history cannot be read; empty if it can."""
 
 
 @contextmanager
 def open_result_archive(client: GitHubClient, artifact: Artifact, temporary: Path | None) -> Iterator[Path]:
-    """Download the archive of a run result, and delete it afterwards.
-
-    Raises GitHubError, also if no disk space is available, and BadArchiveError.
-    """
+    """Download an archive, and delete it afterwards. Raises GitHubError, also for a full disk, and BadArchiveError."""
     try:
         with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "artifact.zip"

@@ -48,24 +48,20 @@ def paint_glyph(status: Status, style: ConsoleStyle) -> str:
 def render_tree(view: ReportView, style: ConsoleStyle) -> Iterator[str]:
     """Render a block for each suite: title, a line for each case, the totals."""
     for suite, row, cases in view.iter_suites():
-        yield from _render_suite(suite, row, cases, style)
+        across = min(RULER_WIDTH, style.width)
+        tier = style.to_displayable(f" — {suite.tier.value} evals " if suite.tier else " — evals ")
+        room = max(across - measure_width(f"═══ {tier}═══"), 3)
+        title = f"═══ {style.cut_name(to_console_line(suite.tool_name, 60), room)}{tier}"
+        yield style.paint("bold", f"{title}{'═' * max(3, across - measure_width(title))}")
+        yield from _render_cases(cases, style)
+        yield "─" * across
+        yield from style.wrap_parts(_iter_suite_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
+        for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
+            text = to_console_line(format_console_line(fact, sentence))
+            yield from style.wrap_text(text, begin="  ⚠ ", indent=" " * 4, colour="yellow")
+        for notice in suite.notices:
+            yield from style.wrap_text(to_console_line(notice), begin="  note: ", indent=" " * 4)
         yield ""
-
-
-def _render_suite(suite: SuiteResult, row: SuiteRow, cases: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:
-    across = min(RULER_WIDTH, style.width)
-    tier = style.to_displayable(f" — {suite.tier.value} evals " if suite.tier else " — evals ")
-    room = max(across - measure_width(f"═══ {tier}═══"), 3)
-    title = f"═══ {style.cut_name(to_console_line(suite.tool_name, 60), room)}{tier}"
-    yield style.paint("bold", f"{title}{'═' * max(3, across - measure_width(title))}")
-    yield from _render_cases(cases, style)
-    yield "─" * across
-    yield from style.wrap_parts(_iter_suite_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
-    for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
-        text = to_console_line(format_console_line(fact, sentence))
-        yield from style.wrap_text(text, begin="  ⚠ ", indent=" " * 4, colour="yellow")
-    for notice in suite.notices:
-        yield from style.wrap_text(to_console_line(notice), begin="  note: ", indent=" " * 4)
 
 
 def _render_cases(rows: Sequence[CaseRow], style: ConsoleStyle) -> Iterator[str]:

@@ -103,10 +103,7 @@ class ErrorGroup(FrozenStruct):
 
 
 def group_errors(rows: Sequence[CaseRow], regressions: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
-    """Group cases without a score by error kind; errors that the change may have caused come first.
-
-    The explanation also counts the `regressions` with an error of the same kind, which are not among `rows`.
-    """
+    """Group unscored cases by error, what the change may cause first; explanations count `regressions` too."""
     groups = (
         (error_kind, tuple(row for row in rows if row.error_kind is error_kind)) for error_kind in ERROR_KIND_ORDER
     )
@@ -138,10 +135,7 @@ class StaleSuites(FrozenStruct):
 
 
 def group_stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
-    """Group stale suites by tool and by reasons, in order of appearance.
-
-    Golden and labeled evals of a tool that are stale for the same reason are one group.
-    """
+    """Group suites by tool and reasons, in order; golden and labeled evals of one tool and reason are one group."""
     groups: dict[tuple[str, tuple[StaleFact, ...]], list[SuiteResult]] = defaultdict(list)
     for suite in suites:
         if suite.stale:

@@ -50,7 +50,6 @@ class ComparedTurn(FrozenStruct):
     number: int
     """Which turn, counted from 1."""
     message: str | None
-    """The user's message here."""
     baseline_message: str | None
     """The user's message in the baseline, if it is another one."""
     earlier_turns: str
@@ -72,7 +71,6 @@ class ResponseComparison(FrozenStruct):
     notes: tuple[str, ...]
 
     has_baseline: bool
-    """Whether the baseline has the case."""
     turn: ComparedTurn | None = None
     """The compared turn of a conversation; None for a case with one request."""
 
@@ -203,10 +201,7 @@ class _Call(FrozenStruct):
 
 
 def describe_call_changes(baseline: CaseDetails, current: CaseDetails) -> tuple[str, ...]:
-    """Describe differences: "called `escalate` instead of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
-
-    Empty if the calls are the same, as far as they are stored.
-    """
+    """Describe differences, such as "called `escalate` instead of `issue_refund`", of the stored calls."""
     baseline_calls, current_calls = _list_calls(baseline), _list_calls(current)
     phrases = list(_iter_changes(baseline_calls, current_calls))
     rest = len(phrases) - MAX_CHANGES

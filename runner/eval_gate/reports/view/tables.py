@@ -103,10 +103,7 @@ def is_baseline_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
 
 
 def build_rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
-    """Build the rows for the policy's rules, the age of the baseline if it is known, and the pass score.
-
-    The age only warns.
-    """
+    """Build the rows of the policy's rules, the age of the baseline, which only warns, and the pass score."""
     holds = "ok" if run.summary.ran else "–"  # a rule about cases has no result if none ran
     rows = [
         RuleRow(rule.name, _format_rule_value(rule, run), rule.limit, holds if rule.ok else "fail")

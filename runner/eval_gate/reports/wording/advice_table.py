@@ -124,6 +124,7 @@ ADVICE_BY_CAUSE: Final = {
         Owner.TARGET, "check that the model's server runs, and its `baseUrl`", may_pass=True
     ),
     ErrorCause.NOT_SENT: AdviceRow(Owner.TARGET, "correct what the error names"),
+    ErrorCause.HOOK_FAILED: AdviceRow(Owner.UNKNOWN, "correct the command or request, or what it needs", may_pass=True),
     ErrorCause.EVALUATOR_FAILED: AdviceRow(
         Owner.EVALUATION, "check the LLM judge and the graders, not this change", may_pass=True, before_hint=""
     ),

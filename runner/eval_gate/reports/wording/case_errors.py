@@ -43,6 +43,7 @@ CALLS_UNKNOWN_EXPLANATION: Final = f"{CALLS_UNKNOWN}, because the agent does not
 
 _EXPLANATIONS_BY_CAUSE: Final[Mapping[ErrorCause | None, str]] = {
     ErrorCause.CALLS_UNKNOWN: CALLS_UNKNOWN_EXPLANATION,
+    ErrorCause.HOOK_FAILED: "a command or request before or after the cases failed, which says nothing of the agent",
     ErrorCause.MODEL_CALL_MISSING: "the agent made a model call that got no answer from the recording",
     ErrorCause.USER_FAILED: "the model that plays the simulated user gave no message, so the conversation broke off",
 }

@@ -40,7 +40,6 @@ class MetricReport(FrozenStruct, eq=False, dict=True):
 
     changes: MetricChanges
     failed: bool = False
-    """Whether the gate failed."""
 
     @property
     def title(self) -> str:

@@ -1,7 +1,4 @@
-"""Wording for reused suites: what was reused, since which commit, what it saved, and why the other suites ran.
-
-Names, patterns and commits are in backticks, and reports escape them.
-"""
+"""Word reused suites: what, since which commit, what it saved, why others ran; reports escape names in backticks."""
 
 from __future__ import annotations
 

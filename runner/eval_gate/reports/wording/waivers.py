@@ -1,7 +1,4 @@
-"""Wording for waivers: who waived a failure, why, until when, and how to waive more.
-
-The texts contain untrusted text unescaped; the caller escapes it.
-"""
+"""Word waivers: who waived a failure, why, until when, and how to waive more; callers escape the texts."""
 
 from __future__ import annotations
 
@@ -76,7 +73,6 @@ class WaiverText(FrozenStruct):
     terms: str
     """All of it in one line."""
     new: bool = False
-    """Whether this pull request adds the waiver."""
 
 
 class WaiverReport(FrozenStruct):
@@ -218,10 +214,7 @@ def _format_waive_line(cases: Sequence[str], suite: str | None, file: str | None
 
 
 def build_waive_comment(cases: Iterable[str], context: ReportContext) -> str | None:
-    """Build the comment that waives as many of the first of these cases as a command can name.
-
-    Return None if no comment could be used, or if it could name no case.
-    """
+    """Build the comment that waives as many of the first cases as a command can name; None if it cannot be used."""
     if not context.can_waive_by_comment or (context.waive_requires_sha and context.head_sha is None):
         return None
     line, case_ids = None, list[str]()

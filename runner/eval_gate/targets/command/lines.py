@@ -68,10 +68,7 @@ class LineProgram:
             self._has_news.set()
 
     async def exchange_lines(self, message: str, session: str) -> tuple[bytes, float]:
-        """Send a message, and return the line that the program prints, and the milliseconds until then.
-
-        Raises TargetError, and ProgramEndError if no line can come any more.
-        """
+        """Send a message, and return the printed line and its milliseconds. Raises TargetError and ProgramEndError."""
         if (line := self._take_line()) is not None:
             what = f"the command printed a line before it got the message: it begins {format_excerpt(line)}"
             raise TargetError(what, fault=TargetFault.MALFORMED, hint=LINE_HINT)

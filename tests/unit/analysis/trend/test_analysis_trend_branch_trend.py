@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.analysis.trend.branch_trend import Trend, find_trend
+from eval_gate.model.case import PassRule
 from eval_gate.model.result import RunResult
 from eval_gate.model.setup import TargetIdentity
 from eval_gate.results.history import EMPTY_HISTORY, encode_history, parse_history
+from eval_gate.results.run_history import join_histories
 from eval_gate.struct import replace
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.reuse import build_history, make_branch_runs
@@ -100,6 +102,31 @@ def test_find_trend__runs_incomplete_partial_or_of_another_target__are_no_points
     assert [one.run.run_id for one in trend.runs] == ["r1"]
     assert find_trend(build_history(odd[1:])) is None
     assert find_trend(EMPTY_HISTORY) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "trials", "passed", "broken", "flaky"),
+    [
+        (PassRule(trials=4, passes=4), "PPPF", 0, 1, 0),
+        (PassRule(trials=4, passes=1), "PFFF", 1, 0, 0),
+        (PassRule(trials=4, passes=3), "PPFE|P", 1, 0, 0),
+        (None, "PFFF", 0, 1, 0),
+    ],
+)
+def test_find_trend__runs_case_with_a_pass_rate__counts_by_its_rate(rule, trials, passed, broken, flaky) -> None:
+    """Also in what is flaky and what broke, and in histories that are joined."""
+    first, _, reruns = trials.partition("|")
+    runs = runs_of("P" * 9)
+    newest = make_result("a", trials=first + reruns, reruns=len(reruns), pass_rule=rule)
+    good = make_result("a", trials="P" * 4, pass_rule=rule)
+    runs = [
+        replace(run, suites=(make_suite_result([newest if run is runs[-1] else good]), *run.suites[1:])) for run in runs
+    ]
+    whole = parse_history(encode_history(build_history(runs)), "it")
+    for history in (whole, join_histories(build_history(runs[5:]), [build_history(runs[:5])])):
+        trend = find_trend(history)
+        assert trend is not None
+        assert (trend.runs[-1].passed - 1, len(trend.breaks), len(trend.flaky)) == (passed, broken, flaky)
 
 
 def test_find_trend__runs_graded_case__passes_at_the_pass_score() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from eval_gate.analysis.trend.branch_trend import TrendRun
 from eval_gate.analysis.trend.trend_page import build_badge, build_charts, write_trend
-from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import GitFacts
+from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.results.history import HistoryRun
 from eval_gate.results.run_figures import RunFigures
@@ -35,7 +35,8 @@ def run_of(passed: int, ran: int, outcome: Outcome | None = Outcome.PASSED, **fi
         (run_of(34, 35), "97 % passing", GREEN),
         (run_of(2999, 3000), "99 % passing", GREEN),
         (run_of(1, 3000), "1 % passing", AMBER),
-        (run_of(8, 9, None), "89 % passing", AMBER),
+        (run_of(8, 9), "89 % passing", AMBER),
+        (run_of(9, 9, None), "100 % passing", GRAY),
         (run_of(34, 35, Outcome.FAILED), "97 % passing, gate failed", RED),
         (run_of(34, 35, Outcome.INCONCLUSIVE), "97 % passing, gate inconclusive", GRAY),
         (run_of(0, 0), "no results", GRAY),
@@ -43,7 +44,23 @@ def run_of(passed: int, ran: int, outcome: Outcome | None = Outcome.PASSED, **fi
 )
 def test_build_badge__newest_run__says_its_pass_rate_and_a_gate_that_did_not_pass(run, message, color) -> None:
     expected = {"schemaVersion": 1, "label": "evals", "message": message, "color": color}
-    assert build_badge(run, ReportContext()) == expected
+    assert build_badge(run, run.run, ReportContext()) == expected
+
+
+def test_write_trend__newest_run_is_incomplete__is_never_green(tmp_path) -> None:
+    runs = make_branch_runs(["PP", "PP"], lambda *_: [make_result("a")])
+    badges = []
+    for newest in (runs[1], replace(runs[1], complete=False), replace(runs[1], complete=False, partial=True)):
+        _, _, data = write_trend(tmp_path, build_history([pass_gate(runs[0]), pass_gate(newest)]), 1.0, ReportContext())
+        badges.append(json.loads(data.read_text()))
+    assert [(one["message"], one["color"]) for one in badges] == [
+        ("100 % passing", GREEN), ("100 % passing, gate inconclusive", GRAY), ("100 % passing", GREEN)
+    ]  # fmt: skip
+
+
+def pass_gate(run: RunResult) -> RunResult:
+    outcome = Outcome.PASSED if run.complete else Outcome.INCONCLUSIVE
+    return replace(run, verdict=Verdict(outcome=outcome, exit_code=outcome.exit_code, reasons=()))
 
 
 def test_build_charts__values__are_placed_between_the_ends_of_the_axis() -> None:

@@ -72,15 +72,12 @@ class _Workspace(FrozenStruct):
         """Build the hooks that run, by default in `folder`."""
         if self.hooks_enabled is False:
             return WorkspaceHooks()
-        return WorkspaceHooks(
-            **{
-                name: (
-                    WorkspaceHook(command=one.command, cwd=one.cwd or self.base or folder, timeout_ms=one.timeout_ms),
-                )
-                for name, one in self.hooks.items()
-                if one.command
-            }
-        )
+        hooks = {
+            name: WorkspaceHook(command=one.command, cwd=one.cwd or self.base or folder, timeout_ms=one.timeout_ms)
+            for name, one in self.hooks.items()
+            if one.command
+        }
+        return WorkspaceHooks(**{name: (hook,) for name, hook in hooks.items()})
 
 
 class WorkspaceReader:

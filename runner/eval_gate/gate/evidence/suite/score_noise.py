@@ -50,10 +50,7 @@ class PooledVariance(NamedTuple):
     prior_degrees: float = math.inf
 
     def estimate_spread(self, own: ScoreVariance) -> tuple[float, int]:
-        """Estimate the standard deviation of one case's scores from run to run, and its degrees of freedom.
-
-        0 degrees of freedom mean that nothing is known.
-        """
+        """Estimate a score's standard deviation from run to run, and its degrees of freedom (0: unknown)."""
         if math.isinf(self.prior_degrees) or not self.free:
             return math.sqrt(self.variance), self.free
         free = self.prior_degrees + own.free
@@ -90,10 +87,7 @@ def estimate_difference_spread(differences: Sequence[float]) -> tuple[float, int
 
 
 def compute_drop_chance(scores: ScoreHistory, current: float) -> float | None:
-    """Compute the chance of a score as low as `current` or lower if nothing has changed.
-
-    Return None if nothing is known of how the score varies.
-    """
+    """Compute the chance of a score up to `current` if nothing has changed; None if its variation is unknown."""
     if scores.degrees_of_freedom < 1:
         return None
     drop = scores.mean - current

@@ -1,7 +1,4 @@
-"""Chat with a model through pydantic-ai: one request for each call, every failure a TargetError.
-
-Conversations are converted to types of pydantic-ai, and its replies to our turns.
-"""
+"""Chat with a model through pydantic-ai's types: one request for each call, every failure a TargetError."""
 
 from __future__ import annotations
 
