@@ -37,6 +37,7 @@ from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURN
 from eval_gate.model.specs.evaluator import ValueOperator
 from eval_gate.struct import replace
 from eval_gate.text.dotted_path import FIELD_PATTERN
+from eval_gate.text.quoting import quote_value
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.urls import find_url_problem
 
@@ -227,6 +228,8 @@ class ToolForgeHook(FileModel):
     def _require_one_kind(self) -> Self:
         if (self.command is None) is (self.request is None):
             raise ValueError("needs either `command` or `request`")
+        if re.fullmatch(_HOOK_REQUEST, text := " ".join(self.command or ())):
+            raise ValueError(f'is a request: write {{"request": {quote_value(text)}}}')
         if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
             raise ValueError(problem)
         if self.command is not None and {"headers", "body"} & self.model_fields_set:
