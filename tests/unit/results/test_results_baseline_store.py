@@ -81,7 +81,7 @@ def test_store__absent_place__is_empty_only_to_who_makes_it(folders, may_write, 
 def test_store__archive_that_vanishes__is_no_empty_store(folders, monkeypatch) -> None:
     """A run of the default branch would pass as the first one."""
     results, place = folders
-    stored(results, place)
+    store_run(results, place)
     store = BaselineStore(str(place))
     monkeypatch.setattr(store, "_list_newest", lambda: [NAME.replace("r1", "gone"), NAME])
     found = store.find_latest(partial(find_baseline, "latest"), None, may_write=True)
@@ -93,7 +93,7 @@ def test_store__newest_runs_are_no_baseline__does_not_say_that_there_is_no_run(f
     monkeypatch.setattr("eval_gate.results.baseline_store.MAX_FETCHED", 2)
     results, place = folders
     for day, run_id in ((20, "r1"), (21, "r2"), (22, "r3")):
-        stored(results, place, run_id, "passed" if run_id == "r1" else "error", day)
+        store_run(results, place, run_id, "passed" if run_id == "r1" else "error", day)
     found = find(place)
     assert isinstance(found, NoBaseline)
     assert (found.unavailable, "newest 2 runs" in found.reason) == (True, True)
