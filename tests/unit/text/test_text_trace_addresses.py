@@ -19,7 +19,17 @@ LONG = "https://traces.example/".ljust(2000, "x")
 def test_clean_trace__anything_but_an_id_or_web_address__is_left_out() -> None:
     traces = ("4bf9", "a" * 200, "https://traces.example/x", LONG)
     assert tuple(clean_trace(f" {text} ") for text in traces) == traces
-    others = ("", "two words", "é", "0" * 32, "..", "a" * 201, f"{LONG}x", "https://me:pw@x.example/", "javascript://x/")
+    others = (
+        "",
+        "two words",
+        "é",
+        "0" * 32,
+        "..",
+        "a" * 201,
+        f"{LONG}x",
+        "https://me:pw@x.example/",
+        "javascript://x/",
+    )
     assert [text for text in others if clean_trace(text) is not None] == []
 
 
