@@ -29,9 +29,9 @@ def test_trend__runs_of_a_folder__are_all_on_the_page_and_the_newest_is_the_badg
 
 
 def test_trend__newest_run_is_incomplete__has_its_runs_and_a_badge_that_is_not_green(tmp_path) -> None:
-    assert judged(tmp_path) == 0
+    assert check_results(tmp_path) == 0
     (tmp_path / "eval-gate.yaml").write_text("trials: 2\npasses: 2\n")
-    assert judged(tmp_path) == 3
+    assert check_results(tmp_path) == 3
     assert gate(tmp_path, "trend").returncode == 0
     badge = json.loads((tmp_path / "evals/results/trend/badge.json").read_text())
     assert (badge["message"], badge["color"]) == ("100 % passing, gate inconclusive", "#59636e")
