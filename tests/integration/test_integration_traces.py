@@ -123,7 +123,7 @@ def test_run__agent_that_hangs_or_is_away__has_a_trace_only_where_it_got_the_req
     async def hang(exchange: Exchange) -> None:
         await asyncio.Event().wait()
 
-    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100, "waitFor": 0}
+    settings = {"traceUrl": TEMPLATE, "timeoutMs": 100}
     with agent(hang) as running:
         evaluate(tmp_path, running.url, settings=settings, traceparent=True)
         trace = running.requests[-1].header("traceparent").split("-")[1]

@@ -37,6 +37,7 @@ from eval_gate.model.limits import CASES, PATH_CHARACTERS, TURN_CHARACTERS, TURN
 from eval_gate.model.specs.evaluator import ValueOperator
 from eval_gate.struct import replace
 from eval_gate.text.dotted_path import FIELD_PATTERN
+from eval_gate.text.quoting import quote_value
 from eval_gate.text.sources.validation_errors import describe_value
 from eval_gate.text.urls import find_url_problem
 
@@ -47,6 +48,10 @@ _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 _HOOK_REQUEST: Final = r"^(GET|POST|PUT|PATCH|DELETE) (https?://[\w.-]+(:\d{1,5})?(/\S*)?|/\S*)$"
+_HOOK_HEADER: Final = re.compile(
+    r"(?!(host|content-length|transfer-encoding)$)[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.IGNORECASE
+)
+"""Names of headers without those that say where a request goes and ends: it may have the target's credentials."""
 
 
 class ParamAssertion(FileModel):
@@ -229,6 +234,8 @@ class ToolForgeHook(FileModel):
             raise ValueError("needs either `command` or `request`")
         if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
             raise ValueError(problem)
+        if name := next((one for one in self.headers if not _HOOK_HEADER.fullmatch(one)), None):
+            raise ValueError(f"the header {quote_value(name)} is none that a request can set")
         if self.command is not None and {"headers", "body"} & self.model_fields_set:
             raise ValueError("`headers` and `body` are those of a `request`")
         return self
