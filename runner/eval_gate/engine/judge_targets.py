@@ -1,4 +1,7 @@
-"""Targets as LLM judges, and cases that no judge can score (tool-forge interfaces, "RubricEvalCase")."""
+"""Targets as LLM judges, and handling of cases that no judge can score.
+
+Source of the rubric tier: tool-forge interfaces, "RubricEvalCase".
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Notes about models that responded or judged in place of the baseline's. They change no verdict. Pure."""
+"""Notes about models that responded or judged in place of the baseline's, as providers name them. Pure.
+
+Repository and setup may be the same. The notes change no verdict and excuse nothing.
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,10 @@ class Discussion(FrozenStruct):
 
 
 def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownWaivers:
-    """Read waivers, also expired ones, from comments. After a GitHubError there are none, and the result says why."""
+    """Read the waivers from comments of the pull request, including those that have expired since.
+
+    Never raises GitHubError: after a failure, comments waive nothing, and the result says why.
+    """
     try:
         thread = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:

@@ -231,7 +231,10 @@ class SuiteClock(Struct):
 
 
 def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
-    """Find the suite `name` in `folder`, or all of them by name. Raises GateError for paths, links, and no suite."""
+    """Find the path of the suite `name`, or the paths of all suites in `folder`, by name.
+
+    Raises GateError for a name that is not a single file name, for links, and if there is no suite.
+    """
     try:
         paths = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:

@@ -341,7 +341,11 @@ def _describe_command(
 
 
 def check_url(url: str, what: str) -> None:
-    """Check that a URL is valid, and may stand in files that everyone can read. Raises GateError `invalid-url`."""
+    """Check that a URL is valid and may be written to files that everyone can read.
+
+    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
+    unusual characters.
+    """
     try:
         plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:

@@ -1,4 +1,7 @@
-"""Read one span of an agent's run, from where instrumentations write: kind, messages, and the called tool."""
+"""Read one span of an agent's run: its kind, its messages, and the tool that it calls.
+
+Instrumentations write these in different places, which the tables here name.
+"""
 
 from __future__ import annotations
 

@@ -191,7 +191,10 @@ class SeveralTargetsError(GateError):
 
 
 def check_target_count(suites: Sequence[EvalSuite]) -> None:
-    """Raise SeveralTargetsError if eval files name several targets, and GateError if not all the same ones."""
+    """Raise SeveralTargetsError if the eval files name several targets.
+
+    Raises GateError `several-targets` if they do not all ask for the same ones: a table has every case in each column.
+    """
     several = [suite for suite in suites if suite.targets]
     if not several:
         return

@@ -1,4 +1,7 @@
-"""Files of a repository: all that git tracks, and the rest without generated caches and what git ignores."""
+"""Files of a repository without generated caches and without what git ignores.
+
+Files that git tracks always count, even if a rule ignores them or they are in a cache.
+"""
 
 from __future__ import annotations
 

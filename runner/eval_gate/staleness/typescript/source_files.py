@@ -52,7 +52,10 @@ Export: TypeAlias = ExportedValue | ReExport | UndefinedExport
 
 
 class ParsedModule(Struct):
-    """A parsed module, with lines of `export * from`; with an `error_line`, its content is unreliable."""
+    """One parsed module. `star_exports` are the modules of `export * from`, with their lines.
+
+    `error_line` is set if the source is not valid; its content is then unreliable.
+    """
 
     exports: dict[str, Export] = field(default_factory=dict)
     star_exports: list[ReExport] = field(default_factory=list)
