@@ -277,6 +277,7 @@ def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
 
 
 def _find_verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
+    """Return whether the response passes, and its score; None without a score."""
     if not case.status.is_scored:
         return None
     if evaluator is None:

@@ -32,6 +32,7 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:
+    """Build a dataclass of settings, with its parts, from values by key."""
     fields = {
         one.name: _build_part(inner, values) if (inner := find_part_type(one)) else values[build_setting(one).key]
         for one in iter_fields(part)

@@ -226,6 +226,7 @@ def _find_shared_words(
 
 
 def _stands_alone(word: str, text: str) -> bool:
+    """Whether a text begins with this word and a sign that ends a clause, or is only this word."""
     first = _FIRST_CLAUSE.match(text)
     return first is not None and _lower_first(first[1]) == word
 
@@ -501,12 +502,14 @@ def _lower_first(word: str) -> str:
 
 
 def _iter_days(day: int, month: int, year: int) -> Iterator[date]:
+    """Yield the days that a date without a year may be."""
     for one in (year - 1, year, year + 1):
         with suppress(ValueError):  # 31 June, or 29 February
             yield date(one, month, day)
 
 
 def _drop_contained(facts: Sequence[ResponseFact]) -> list[ResponseFact]:
+    """Leave out plain texts that are a part of another plain text."""
     texts = [fact.text for fact in facts if not fact.pattern and not fact.is_number]
     return [
         fact

@@ -154,6 +154,7 @@ def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[Ra
 
 
 def _get_expectation(part: JsonValue) -> JsonValue:
+    """Return what a case, or a turn, expects, as it is written."""
     if not isinstance(part, dict):
         return None
     return part["expect"] if "expect" in part else part.get(find_used_name(part, ASSERTIONS) or "")
@@ -182,6 +183,7 @@ class _CaseUpdater:
         self._moment = moment
 
     async def merge_case(self, raw: RawCase, case: EvalCase, scored: Observation, masked: Observation) -> RawCase:
+        """Return the case with its merged expectations; what it expects of a transcript stays."""
         if turns := _get_turns(raw):
             parts = zip(turns, scored.turns, masked.turns, strict=True)
             raw = {**raw, "turns": [await self._merge_part(*part) for part in parts]}
@@ -243,6 +245,7 @@ class _CaseUpdater:
 
 
 def _read_probe(file_format: str, part: Part) -> EvalCase:
+    """Read a case that expects this part alone. Raises GateError."""
     document: JsonValue
     if file_format == "tool-forge":
         document = [{"id": "probe", "input": {"message": "probe"}, "expect": dict(part)}]

@@ -118,6 +118,7 @@ class _WorkerSlots(Generic[Job]):
             worker.cancel()
 
     async def wait_for_workers(self) -> None:
+        """Wait for the last worker. Raises the exception of a worker."""
         while self.workers:
             await self._ended.wait()
             self._ended.clear()

@@ -151,6 +151,7 @@ class _Part(FrozenStruct):
         return self.score.score > 0 and any(one.vetoed and one.weight > 0 for one in self.score.results)
 
     def describe_failure(self) -> str:
+        """Say what failed first, after the name of the part."""
         reason = self.score.error or f"score {format_score(self.score.score)}"
         return truncate(f"{self.name}: {reason}", MAX_ERROR)
 

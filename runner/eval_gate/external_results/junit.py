@@ -146,6 +146,7 @@ class _Case(Struct):
 
     @property
     def has_failed(self) -> bool:
+        """Whether it neither passed nor was skipped by its author."""
         return self.meaning not in {Meaning.PASSED, _SKIPPED}
 
     @property
@@ -154,6 +155,7 @@ class _Case(Struct):
 
     @property
     def suite(self) -> str:
+        """The innermost suite that has a name."""
         return next((name for name in reversed(self.suites) if name), "")
 
     @property
@@ -201,6 +203,8 @@ def _parse_count(attributes: dict[str, str], name: str) -> int:
 
 
 class _Parser(XmlReader):
+    """Reader of JUnit XML that collects the cases between two pieces."""
+
     format_name = "JUnit"
     text_names = _TEXTS
 
@@ -222,6 +226,7 @@ class _Parser(XmlReader):
         """Tests that passed when the tool retried them."""
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Begin a suite, a test, or an element of a test."""
         if self.is_at_root:
             if name not in {"testsuites", "testsuite"}:
                 raise RowPlace(self._shown_as).build_error(f"is not JUnit: it begins with <{name[:40]}>")
@@ -260,6 +265,7 @@ class _Parser(XmlReader):
         return case
 
     def end_element(self, name: str) -> None:
+        """End a suite, a test, or an element of a test."""
         if name in {"failure", "error"}:
             self._count_failure()
         if name in {"testsuite", "testsuites"}:
@@ -270,6 +276,7 @@ class _Parser(XmlReader):
             self._refuse_suite()
 
     def _end_case_element(self, case: _Case, name: str) -> None:
+        """Handle the end tag of an element within a test, or of the test itself."""
         if name == "testcase":
             if case.error is None and case.meaning in {Meaning.FAILED, Meaning.AGENT_ERROR}:
                 case.error = "the attributes of the test report a failure without a reason"
@@ -356,6 +363,7 @@ class _Parser(XmlReader):
         return "\n".join([self._message, *causes])
 
     def _format_message(self) -> str:
+        """Return the message, and the text of the element if it says more."""
         text = "".join(self._text).strip()
         return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
 

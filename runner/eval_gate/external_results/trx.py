@@ -78,6 +78,8 @@ class _Definition(Struct):
 
 
 class _Parser(XmlReader):
+    """Reader of TRX that collects results and definitions."""
+
     format_name = "TRX"
     text_names = _TEXTS
 
@@ -91,6 +93,7 @@ class _Parser(XmlReader):
         self._definition = _Definition()
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
+        """Begin a result, a definition or the summary."""
         if self.is_at_root and name != "TestRun":
             raise RowPlace(self._shown_as).build_error(f"is not TRX: it begins with <{name[:40]}>")
         if name in _TEXTS:
@@ -110,6 +113,7 @@ class _Parser(XmlReader):
             self.counters = {key: int(text) for key, text in attributes.items() if text.isdecimal() and len(text) < 10}
 
     def end_element(self, name: str) -> None:
+        """End a result, or a text in it."""
         if name in _TEXTS:
             text = "".join(self._text)
             if self._stack:

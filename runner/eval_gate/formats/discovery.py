@@ -163,6 +163,7 @@ def _iter_matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
+    """Yield the files and folders that a glob matches, and whether it names everything in them."""
     base = Path(pattern.anchor) if pattern.is_absolute() else root
     # versions of Python differ on `**` as the last step or in one; here `evals/**` is the folder `evals`
     steps = [step if step == "**" else _STARS.sub("*", step) for step in pattern.relative_to(pattern.anchor).parts]

@@ -83,6 +83,8 @@ def outline_lines(data: bytes) -> Outline:
 
 
 class _OutlineBuilder:
+    """Builder of documents from a scanner's events, without recursion."""
+
     def __init__(self) -> None:
         self.documents: list[JsonValue] = []
         self._open: list[JsonValue] = []
@@ -90,6 +92,7 @@ class _OutlineBuilder:
 
     @property
     def depth(self) -> int:
+        """The number of lists and mappings that are open."""
         return len(self._open)
 
     def open_container(self, container: JsonValue) -> JsonValue:
@@ -108,6 +111,7 @@ class _OutlineBuilder:
             self._keys[-1] = None
 
     def place_value(self, value: JsonValue) -> JsonValue:
+        """Add a key or value to the open list or mapping, and return the container of its members."""
         if not self._open:
             self.documents.append(value)
             return value

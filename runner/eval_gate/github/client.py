@@ -313,6 +313,7 @@ class GitHubClient:
                 self._idle.append(requester)
 
     def _take_requester(self) -> Requester:
+        """Take an idle connection for one call, the last used one first, or open a new one."""
         try:
             return self._idle.pop()
         except IndexError:

@@ -288,6 +288,7 @@ def build_certificate_error(error: OSError) -> GitHubError:
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exception and its causes, which HTTP clients keep in different places."""
     waiting, seen_ids = [error], set[int]()
     while waiting:
         one = waiting.pop()

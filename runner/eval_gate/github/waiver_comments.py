@@ -76,6 +76,8 @@ def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
 
 
 class _CommentReview:
+    """Review of the comments: the commands that count, and messages about the others."""
+
     def __init__(self, client: GitHubClient, discussion: Discussion, thread: CommandComments) -> None:
         self._rights = PermissionLookup(client)
         self._discussion = discussion

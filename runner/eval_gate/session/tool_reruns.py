@@ -125,6 +125,7 @@ class ToolReruns:
             self._waiting = [key for key in self._waiting if key not in set(turn)]
 
     async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
+        """Re-run these until each is decided; return false if no further re-run is possible."""
         reruns, allowance = self._reruns, self._spending.allowance
         while open_ := {key: one for key, one in cases.items() if reruns.should_rerun(key, one.trials)}:
             if (remaining := allowance.remaining) is not None:  # few re-runs are left: decide one case after the other
@@ -335,6 +336,7 @@ class ToolCommand:
             return self._note_failure(f"it {process.ending} and wrote no results: {text}{f' ({hint})' if hint else ''}")
 
     def _read_write_times(self) -> dict[str, int]:
+        """Read when each results file or folder was written last."""
         return {name: Path(name).stat().st_mtime_ns for name in self._results.files if Path(name).exists()}
 
     def _note_failure(self, why: str) -> list[ResultRow]:

@@ -162,6 +162,7 @@ def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
 
 
 def _find_duplicate(tools: Sequence[Tool | ToolDefinition]) -> str | None:
+    """Return a name that several tools have, or None."""
     return min((name for name, times in Counter(tool.name for tool in tools).items() if times > 1), default=None)
 
 
@@ -222,6 +223,7 @@ async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
 
 
 def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
+    """Describe the first error of a group in one line, truncated and without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     text = str(failure)
@@ -356,6 +358,8 @@ _FINAL_OUTPUT_S: Final = 0.2
 
 
 class _StdinStream:
+    """Standard input of the program as the client's stream for messages."""
+
     def __init__(self, lines: McpStdioTransport) -> None:
         self.send = lines.send
         self.aclose = lines.aclose

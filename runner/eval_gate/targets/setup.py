@@ -188,6 +188,7 @@ def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, Json
 
 
 def _merge_values(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Merge two queries, with both values of a name that is in both."""
     return {**one, **{name: [one[name], value] if name in one else value for name, value in other.items()}}
 
 

@@ -209,6 +209,7 @@ class _LevelSeries:
                 self._open = None
 
     def find_degradation(self) -> Degradation | None:
+        """Return the degradation that persists in the newest run, or None."""
         if self._open is None:
             return None
         place, runs = self._open.place, self._runs

@@ -46,6 +46,7 @@ class _Review(FrozenStruct):
     tokens: TokenData
 
     def describe_missing(self, what: str) -> str:
+        """Say that responses are not stored here, and how to see them."""
         text = f"{what} not stored in {to_console_line(self.store.file.parent.as_posix(), 500)}"
         return f"{text}. To see what the agent responds, draft again: eval-gate draft QUESTIONS -o NEW-FILE"
 
@@ -188,6 +189,7 @@ def _write_decision(
 
 
 def _edit_case(file: CaseFile, case: EvalCase, stored: StoredResponses | None, review: _Review) -> None:
+    """Let the person edit the text of a case until it is valid, or the edit is undone."""
     try:
         text = old_text = file.get_case_text(case)
         while (text := edit_text(text, file.path.suffix)) != old_text:

@@ -62,6 +62,7 @@ def update_cases(call: DraftCall) -> ExitCode:
 
 
 def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[CaseKey, EvalCase]:
+    """Find the cases with these ids, or else those that match as globs. Raises GateError with every problem."""
     cases = [case for file in files for case in file.suite.cases]
     formats = {file.shown_as: file.suite.format for file in files}
     selected: dict[CaseKey, EvalCase] = {}

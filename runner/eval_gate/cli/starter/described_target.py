@@ -145,6 +145,7 @@ class AgentRequest(FrozenStruct):
 def _describe_server(
     url: str, wishes: StarterRequest, settings: Settings, folder: Path, questions: Questions
 ) -> DescribedAgent:
+    """Describe the agent at the address or below it. Asks only its scheme, host and port."""
     protocol, model = (wishes.flags.get(key) for key in ("agentProtocol", "model"))
     server = run_async(read_documents(url))
     found_routes = find_routes(server)
@@ -247,6 +248,7 @@ def _needs_reading(route: AgentRoute, settings: Mapping[str, JsonValue]) -> bool
 
 
 def _build_entry(request: AgentRequest, url: str, settings: Mapping[str, JsonValue]) -> Settings:
+    """Build the description of a target that gets this request."""
     route = request.route
     entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
     entry |= {"agentProtocol": str(route.protocol)} if route.protocol else {}
@@ -300,6 +302,7 @@ def choose_reading(entry: Mapping[str, JsonValue], document: JsonValue, question
 
 
 def _presume_route(path: str, protocol: JsonValue) -> AgentRoute:
+    """Build the route of a server that does not describe it."""
     preset = None if protocol in {None, PresetName.EVAL_GATE} else PresetName(str(protocol))
     fields = (RequestField(("requestFields", "model")),) if preset in _WITH_MODEL else ()
     return AgentRoute(path, protocol=preset, fields=fields)

@@ -121,6 +121,7 @@ _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hell
 
 
 def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
+    """Find the number (from 1) of the first line with `mark` in a file to be written."""
     return next(number for number, line in enumerate(plan.texts[name].splitlines(), 1) if mark in line)
 
 

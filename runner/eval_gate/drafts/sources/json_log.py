@@ -118,6 +118,7 @@ class _LogReader:
             raise build_source_error([self._session_problem], "name the place of the session's id, or leave it out")
 
     def _read_line(self, line: SourceLine) -> None:
+        """Read one line, or count it as left out."""
         try:
             entry = parse_untrusted_json(line.data, values=DOCUMENT_VALUES)
         except UntrustedJsonError as error:
@@ -160,6 +161,7 @@ class _LogReader:
         )
 
     def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> Response | None:
+        """Read the response to a prompt and collect it, or why there is none."""
         response: Response | str
         try:
             response = self._responses.read_document(entry, 0.0, escaped=True)

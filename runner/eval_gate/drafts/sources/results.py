@@ -65,6 +65,7 @@ def _read_file(file: ResultsFile, form: ResultsFormat, encoding: str | None, col
 
 
 def _read_row(row: ResultRow, collector: ObservationCollector) -> None:
+    """Read one execution, or count it as left out."""
     place = str(row.place)
     reason = _EXCLUDED.get(row.status) if row.status is not None else None
     if reason is None and not row.prompt.strip():

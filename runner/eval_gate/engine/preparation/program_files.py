@@ -219,6 +219,7 @@ class ProgramFiles:
         )
 
     def _is_root(self, folder: str) -> bool:
+        """Whether the folder is the root of the run or of the repository, or holds one of them."""
         return any(root == folder or root.startswith(f"{folder}/") for root in self._roots)
 
     def _iter_files(self, units: Iterable[_Unit]) -> Iterator[str]:
@@ -350,6 +351,7 @@ class _Names:
 
 
 def _list_loaded_folders(names: _Names) -> list[str]:
+    """List the folders that a command names, and those of the files that it names, links followed."""
     places = [*names.files, *(os.path.realpath(file) for file in names.files if Path(file).is_symlink())]
     return [*names.folders, *map(os.path.dirname, places)]
 

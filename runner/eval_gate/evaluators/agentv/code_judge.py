@@ -236,6 +236,7 @@ class _NoVerdictError(Exception):
 
 @contextmanager
 def _name_verdict_problem(name: str, finished: FinishedProgram) -> Iterator[None]:
+    """Raise EvaluatorError for output without a verdict, with its beginning."""
     try:
         yield
     except _NoVerdictError as error:
@@ -244,6 +245,7 @@ def _name_verdict_problem(name: str, finished: FinishedProgram) -> Iterator[None
 
 
 def _parse_object(finished: FinishedProgram) -> dict[str, JsonValue]:
+    """Parse the single JSON object that the command printed."""
     try:
         value = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
     except (UnicodeDecodeError, UntrustedJsonError) as error:

@@ -36,6 +36,7 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
+    """Build a record with every field; null if there is no value."""
     judged, results, usage = case.status.is_scored, list_evaluators(case), measure_execution(case)
     record = {
         "timestamp": run.timestamp,

@@ -91,6 +91,7 @@ def get_line(node: Node) -> int:
 
 
 def _find_first_error(root: Node) -> int:
+    """Return the line of the first syntax error, counted from 1."""
     node = root
     while not (node.is_error or node.is_missing):
         broken = next((child for child in node.children if child.has_error or child.is_missing), None)
@@ -101,6 +102,8 @@ def _find_first_error(root: Node) -> int:
 
 
 class _ExportReader:
+    """Visitor of the statements of a module."""
+
     def __init__(self) -> None:
         self.module = ParsedModule()
         self._names: dict[str, Export] = {}
@@ -145,6 +148,7 @@ class _ExportReader:
 
 
 def _iter_declared(statement: Node) -> Iterator[tuple[str, Export]]:
+    """Yield the names that a statement declares, with their values."""
     if statement.type in _DECLARATIONS:
         for declarator in statement.named_children:
             name = declarator.child_by_field_name("name")

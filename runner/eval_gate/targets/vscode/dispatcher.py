@@ -172,6 +172,7 @@ class _SubagentChat:
         return finished.code == 0 and re.search(name, finished.stdout.to_text()) is not None
 
     async def _call_editor(self, *arguments: str) -> None:
+        """Call the editor's program once. Raises TargetError (unreachable)."""
         try:
             finished = await self._run_editor(arguments, self._limits.call_s)
         except ProcessError as error:
@@ -216,6 +217,7 @@ class _SubagentChat:
         )
 
     def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
+        """Read a response file; None if it does not exist yet."""
         try:
             output = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
@@ -228,6 +230,7 @@ class _SubagentChat:
 
 
 def _format_request(document: str, unfinished: Path, response: Path) -> str:
+    """Format a request: the prompt document, and the two files that the response goes through."""
     return f"""\
 [[ ## task ## ]]
 

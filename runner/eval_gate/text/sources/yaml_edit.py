@@ -248,6 +248,7 @@ def _format_block_entry(entry: Mapping[str, str], column: int) -> list[str]:
 
 
 def _find_line_end(text: str, index: int) -> int:
+    """Find the beginning of the next line, or the end of the text."""
     at = text.find("\n", index)
     return at + 1 if at >= 0 else len(text)
 
