@@ -30,7 +30,7 @@ from eval_gate.config.loader import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.artifact_service import find_job_id
 from eval_gate.github.client import GitHubClient
-from eval_gate.github.commits import PullRequest, find_parents, get_default_branch, get_pull_request
+from eval_gate.github.commits import find_parents, get_default_branch, get_pull_request
 from eval_gate.github.event import WorkflowEvent, read_event
 from eval_gate.github.failure import GitHubError, build_unavailable_error, find_or_none
 from eval_gate.github.workflow_environment import WorkflowEnvironment
@@ -232,11 +232,15 @@ def _make_plan(
         number = parse_pull_number(event)
         pull = None if number is None else find_or_none(lambda: get_pull_request(client, number))
         checkout = find_evaluated_checkout(settings, environment.workspace, environment.repository)
+        head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
+        known_shas = {head} if pull else {head, environment.sha}
         facts = PlanFacts(
             default_branch=_find_default_branch(client, event),
             pull=pull,
             checkout=checkout.commit,
-            parents=_find_needed_parents(client, environment, event, pull, checkout.commit),
+            parents=None
+            if head is None or checkout.commit is None or checkout.commit in known_shas
+            else find_parents(client, checkout.commit),
         )
     except GitHubError as error:
         raise build_unavailable_error(str(error)) from error
@@ -282,19 +286,6 @@ def _find_default_branch(client: GitHubClient, event: WorkflowEvent) -> str:
     """Read the default branch from the event; a schedule's event has none, so ask GitHub."""
     branch = event.repository.default_branch if event.repository else None
     return branch or get_default_branch(client)
-
-
-def _find_needed_parents(
-    client: GitHubClient,
-    environment: WorkflowEnvironment,
-    event: WorkflowEvent,
-    pull: PullRequest | None,
-    checkout: str | None,
-) -> tuple[str, ...] | None:
-    """Find the parents of the commit in the workspace, if they are needed to link it to the pull request."""
-    head = pull.head.sha if pull else event.pull_request.head.sha if event.pull_request else None
-    known_shas = {head} if pull else {head, environment.sha}
-    return None if head is None or checkout is None or checkout in known_shas else find_parents(client, checkout)
 
 
 def _join_key(*parts: str) -> str:

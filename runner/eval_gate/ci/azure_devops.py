@@ -27,7 +27,7 @@ def describe_review(variables: Mapping[str, str]) -> Review:
         address=address,
         token=Secret(read("SYSTEM_ACCESSTOKEN", "map $(System.AccessToken) in the step's env")),
         path=path,
-        place=f"pull request {number}" if number else None,
+        shown_as=f"pull request {number}" if number else None,
         sha=sha,
         run_url=run_url,
         open_state=("status", "active"),

@@ -21,7 +21,7 @@ def describe_review(variables: Mapping[str, str]) -> Review:
         address=read("CI_API_V4_URL"),
         token=token,
         path=f"{project}/merge_requests/{number}",
-        place=f"merge request {number}" if number else None,
+        shown_as=f"merge request {number}" if number else None,
         sha=variables.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or commit,
         run_url=run_url,
         open_state=("state", "opened"),

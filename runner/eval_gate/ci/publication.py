@@ -33,6 +33,8 @@ _REFERENCES: Final = re.compile(
     r"(?P<link>\]\([^()\s]*\))|^[ \t>]*(?=/\w)|[!$&](?=\d)|(?:(?<!~)~|%|&#(?!8203;|46;|95;)\d+;)(?=[\w/\"]|&#95;)",
     re.MULTILINE,
 )
+"""Links, which stay as they are; a slash that begins a line; and signs of references before a number or a word, also as
+character references. An invisible character, a dot and an underscore begin no such reference."""
 _INVISIBLE: Final = "\u200b"
 Query = Mapping[str, str | int]
 
@@ -57,14 +59,17 @@ class ReviewText(FrozenStruct):
 
 
 class Review(FrozenStruct, kw_only=True):
-    """Pull request of a job, or its commit without one, as one system's API describes it."""
+    """Pull request of a job, or its commit without one, as one system's API describes it.
+
+    A place is the path of a value in a decoded response (`text.dotted_path`).
+    """
 
     system: str
     address: str
     token: Secret[str]
     path: str
-    place: str | None
-    """Pull request for people, such as `merge request 7`."""
+    shown_as: str | None
+    """Pull request for people, such as `merge request 7`; None for a commit without one."""
     sha: str
     """Newest commit of the source branch when the job started."""
     run_url: str
@@ -113,19 +118,19 @@ class Review(FrozenStruct, kw_only=True):
 
     def _publish_comment(self, text: ReviewText) -> str:
         """Update the gate's comment, or write it. Of two jobs at once each may write one: both are updated later."""
-        if self.place is None:
+        if self.shown_as is None:
             return "no comment: this job is not for a pull request"
         request = self._send("GET", self.path)
         head = self._pick(request, self.head)
         if self._pick(request, self.open_state[0]) != self.open_state[1]:
-            return f"no comment: {self.place} is closed"
+            return f"no comment: {self.shown_as} is closed"
         if not self.sha.startswith(head):
-            return f"no comment: {self.place} is now at {head[:7]}, but this result is for {self.sha[:7]}"
+            return f"no comment: {self.shown_as} is now at {head[:7]}, but this result is for {self.sha[:7]}"
         marked = list(self._iter_marked(text.marker))
         updated = [one for one in marked[:MAX_MARKED] if self._update(one, text.body)]
         if not updated:
             self._send("POST", f"{self.path}/{self.comments_path}", self.wrap_new(self.build_comment(text.body)))
-        return f"comment {'updated' if updated else 'written'} on {self.place}"
+        return f"comment {'updated' if updated else 'written'} on {self.shown_as}"
 
     def _iter_marked(self, marker: str) -> Iterator[str]:
         """Yield the paths of the gate's comments below that of all, as far as marker and author tell."""

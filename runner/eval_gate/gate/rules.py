@@ -121,7 +121,10 @@ def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
         if finding is not None and finding.errors and policy.max_errors is None:
             yield _apply_agent_error_rule(finding)
     if FailOn.FAILURES in policy.fail_on:
-        yield _apply_failure_rule(rule_input)
+        failing = sum(
+            case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
+        )
+        yield _build_count_finding(RuleCode.FAILURES, failing)
     if rule_input.comparison is not None and policy.max_score_drop is not None:
         yield _apply_score_drop_rule(rule_input, policy.max_score_drop)
     if policy.min_pass_rate is not None:
@@ -221,13 +224,6 @@ def _describe_must_pass_regressions(rule_input: RuleInput, policy: Policy, faili
         return None
     which = "is a must-pass case" if failing == 1 else "are must-pass cases"
     return f"{failing} of them {which}: {format_first_few(case_ids, 3)}"
-
-
-def _apply_failure_rule(rule_input: RuleInput) -> RuleFinding:
-    failing = sum(
-        case.status is Status.FAILED and not rule_input.is_waived(key) for key, case in rule_input.run.iter_cases()
-    )
-    return _build_count_finding(RuleCode.FAILURES, failing)
 
 
 def _count_flaky(rule_input: RuleInput) -> int:

@@ -36,8 +36,10 @@ def measure_execution(case: CaseResult) -> ExecutionUsage:
         return ExecutionUsage(case.duration_ms, usage, case.cost_usd, case.judge_cost_usd)
     executions = sum([_has_response(trial) for trial in case.trials]) or len(case.trials) or 1
     number = executions + case.preparatory_executions
+    first = case.trials[: max(len(case.trials) - case.reruns, 0)]
+    scored = ([one for one in trials if one.status.is_scored] for trials in (first, case.trials))
     return ExecutionUsage(
-        _measure_duration_ms(case),
+        median([one.duration_ms for one in next(filter(None, scored), first or (case,))]),
         usage
         and Usage(input_tokens=_share(usage.input_tokens, number), output_tokens=_share(usage.output_tokens, number)),
         None if case.cost_usd is None else case.cost_usd / number,
@@ -53,10 +55,3 @@ def _has_response(trial: Trial) -> bool:
 
 def _share(tokens: int | None, executions: int) -> int | None:
     return None if tokens is None else round(tokens / executions)
-
-
-def _measure_duration_ms(case: CaseResult) -> float:
-    """Return the median time of the first executions with a score, and of others only if there is none."""
-    first = case.trials[: max(len(case.trials) - case.reruns, 0)]
-    scored = ([one for one in trials if one.status.is_scored] for trials in (first, case.trials))
-    return median([one.duration_ms for one in next(filter(None, scored), first or (case,))])

@@ -80,7 +80,9 @@ def iter_numbers(text: str) -> Iterator[NumberToken]:
             case "month_first":
                 yield _build_date(match, match["day2"], match["month2"])
             case "iso" | "stamp":
-                yield _build_iso_date(token, start)
+                month, day = int(token[5:7]), int(token[8:10])
+                keys = (token, f"{day} {MONTHS[month - 1]}") if 1 <= month <= 12 else (token,)
+                yield NumberToken(token, start, "code", keys)
             case "number":
                 yield from _iter_tokens_of_number(token, start)
             case "word":
@@ -107,12 +109,6 @@ def has_number(text: str, number: str) -> bool:
 def _build_date(match: re.Match[str], day: str, month: str) -> NumberToken:
     number = next(at for at, one in enumerate(MONTHS, 1) if one.startswith(month))
     return NumberToken(match[0], match.start(), "date", (f"{int(day)} {MONTHS[number - 1]}",), (int(day), number))
-
-
-def _build_iso_date(text: str, start: int) -> NumberToken:
-    month, day = int(text[5:7]), int(text[8:10])
-    keys = (text, f"{day} {MONTHS[month - 1]}") if 1 <= month <= 12 else (text,)
-    return NumberToken(text, start, "code", keys)
 
 
 def _iter_tokens_of_number(text: str, start: int) -> Iterator[NumberToken]:

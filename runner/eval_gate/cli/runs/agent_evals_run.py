@@ -168,7 +168,13 @@ def _run_once(call: SuitesCall, settings: Mapping[str, JsonValue]) -> ReportedRu
 async def _run_and_report(call: SuitesCall, session: Session) -> ReportedRun:
     plan = await plan_run(session)
     try:
-        folder = make_output_folder(call.tmp, call.output)
+        place = call.tmp
+        for name in (".", *call.output, REPORTS_FOLDER):
+            place /= name
+            with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
+                _require_folder(place)
+            make_folder(place)
+        folder = place.parent
     except GateError:
         await plan.aclose()
         raise
@@ -291,21 +297,6 @@ def split_output_path(path: str) -> tuple[str, ...]:
             f"--out {quote_name(path)}: {error}",
             "use a path inside --tmp-dir, such as agent-evals",
         ) from None
-
-
-def make_output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
-    """Create the folder for results and its folder for reports, and return the folder for results.
-
-    Missing folders on the way are created as well. Neither `tmp` nor any folder below it on the way may be a
-    link. Raises GateError.
-    """
-    place = tmp
-    for name in (".", *names, REPORTS_FOLDER):
-        place /= name
-        with contextlib.suppress(OSError):  # a missing or unreadable folder cannot be created either
-            _require_folder(place)
-        make_folder(place)
-    return place.parent
 
 
 def _require_folder(place: Path) -> None:

@@ -56,27 +56,23 @@ def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) ->
 
 def _build_config(home: Path, url: str, folder: Path) -> RunConfig:
     """Build the configuration of the demo, without any file or variable of the user."""
+    # write the baseline with the agent's current address, so that the comparison shows no change of its port
+    text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
+    file = folder / "baseline.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
     flags: dict[str, JsonValue] = {
         "evals": ["evals"],
         "agentEndpoint": f"{url}/chat",
         "snapshotPath": "snapshot.json",
         "toolRegistryPath": "tools/tools.exports.ts",
-        "baseline": str(_write_baseline(home, url, folder)),
+        "baseline": str(file),
         "outputDir": str(folder.absolute()),
         "concurrency": 4,
         "failOn": ["regressions"],
         "reports": ["html"],
     }
     return load_config(flags, {}, None)
-
-
-def _write_baseline(home: Path, url: str, folder: Path) -> Path:
-    """Write the baseline with the agent's current address, so that the comparison shows no change of its port."""
-    text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
-    file = folder / "baseline.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-    return file
 
 
 def _find_example_folder() -> Path:

@@ -54,12 +54,14 @@ def iter_next_step_lines(plan: StarterPlan, folder: Path) -> Iterator[str]:
         yield "\nRun one of the commands above."
         return
     undecided = ("Run one of the commands above. Until then, the files hold a template.",)
+    cd = [shlex.join(["cd", str(folder)])] if folder.resolve() != Path.cwd().resolve() else []
+    keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
     steps = [
         *([undecided] if plan.is_undecided else []),
         *([("Name the target in your configuration:", *plan.target_lines)] if plan.target_lines else []),
         *_iter_start_steps(plan),
         *_iter_example_steps(plan),
-        _build_try_step(plan, folder),
+        ("Try it:", *cd, *keys, "eval-gate validate", "eval-gate run"),
         *_iter_ignore_steps(plan),
         *_iter_workflow_steps(plan),
         *_iter_commit_steps(plan),
@@ -122,12 +124,6 @@ _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hell
 def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
     """Find the number (from 1) of the first line with `mark` in a file to be written."""
     return next(number for number, line in enumerate(plan.texts[name].splitlines(), 1) if mark in line)
-
-
-def _build_try_step(plan: StarterPlan, folder: Path) -> Step:
-    cd = [shlex.join(["cd", str(folder)])] if folder.resolve() != Path.cwd().resolve() else []
-    keys = [f"export {name}=..." for name in plan.agent.secrets if plan.agent.entry is not None]
-    return "Try it:", *cd, *keys, "eval-gate validate", "eval-gate run"
 
 
 def _iter_ignore_steps(plan: StarterPlan) -> Iterator[Step]:

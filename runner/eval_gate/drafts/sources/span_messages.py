@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from eval_gate.drafts.sources.otlp import SpanEvent, TraceSpan, measure_ms
+from eval_gate.drafts.sources.otlp import TraceSpan, measure_ms
 from eval_gate.drafts.sources.source_messages import (
     SourceMessage,
     decode_json,
@@ -177,7 +177,11 @@ def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
             fields |= event.attributes
             fields |= event.body if isinstance(event.body, dict) else {}
             continue
-        message = _convert_event(event.name, _merge_payload(event))
+        content = decode_json(event.attributes.get("gen_ai.event.content"))
+        body = event.body if isinstance(event.body, dict) else {} if event.body is None else {"content": event.body}
+        message = _convert_event(
+            event.name, {**event.attributes, **(content if isinstance(content, dict) else {}), **body}
+        )
         if message:
             (outputs if event.name == _CHOICE_EVENT else inputs).append(message)
     fields |= {_EVENTS_INPUT: inputs, _EVENTS_OUTPUT: outputs}
@@ -186,13 +190,6 @@ def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
         entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         fields[name] = [converted for one in entries if (converted := _convert_event(str(one.get("event.name")), one))]
     return fields
-
-
-def _merge_payload(event: SpanEvent) -> dict[str, JsonValue]:
-    """Merge the attributes of an event, the JSON in one of them, and the body."""
-    content = decode_json(event.attributes.get("gen_ai.event.content"))
-    body = event.body if isinstance(event.body, dict) else {} if event.body is None else {"content": event.body}
-    return {**event.attributes, **(content if isinstance(content, dict) else {}), **body}
 
 
 def _convert_event(name: str, payload: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

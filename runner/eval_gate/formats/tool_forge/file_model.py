@@ -48,6 +48,10 @@ _FOR_PEOPLE: Final = FileModel.ignored_keys | {"name", "notes", "comment"}
 _SOURCES: Final = {"turns": "array", "user": "object", "input": "object"}
 """Keys with the messages of the user, each with its type in JSON. A case has one of them."""
 _HOOK_REQUEST: Final = r"^(GET|POST|PUT|PATCH|DELETE) (https?://[\w.-]+(:\d{1,5})?(/\S*)?|/\S*)$"
+_HOOK_HEADER: Final = re.compile(
+    r"(?!(host|content-length|transfer-encoding)$)[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.IGNORECASE
+)
+"""Names of headers without those that say where a request goes and ends: it may have the target's credentials."""
 
 
 class ParamAssertion(FileModel):
@@ -232,6 +236,8 @@ class ToolForgeHook(FileModel):
             raise ValueError(f'is a request: write {{"request": {quote_value(text)}}}')
         if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
             raise ValueError(problem)
+        if name := next((one for one in self.headers if not _HOOK_HEADER.fullmatch(one)), None):
+            raise ValueError(f"the header {quote_value(name)} is none that a request can set")
         if self.command is not None and {"headers", "body"} & self.model_fields_set:
             raise ValueError("`headers` and `body` are those of a `request`")
         return self

@@ -248,9 +248,11 @@ def decide_next_step(case: CaseFacts, criteria: RerunCriteria, errors: RunErrors
     step = criteria.decide_next_step(
         case.suspicion, case.history.counts, case.first, remaining, reruns=case.reruns, reruns_ended=reruns_ended
     )
-    is_alone = case.rerun_count > 0 and case.total.executions == 1
-    # all re-runs ended in an agent error, and one response confirms nothing
-    return RerunStep.AGAIN if step is RerunStep.CONFIRMED and is_alone else step
+    if case.rerun_count == 0 or case.reruns.executions:
+        return step
+    # all re-runs ended in an agent error: one response confirms nothing, and no failure has recovered
+    is_unknown = case.is_failing if step is RerunStep.INCONCLUSIVE else case.total.executions == 1
+    return RerunStep.AGAIN if is_unknown and step in {RerunStep.INCONCLUSIVE, RerunStep.CONFIRMED} else step
 
 
 def count_run_errors(cases: Iterable[CaseFacts], criteria: RerunCriteria, share: ErrorShare) -> RunErrors:

@@ -309,6 +309,7 @@ OTHER_VERSION: Final = AdviceRow(
 OWNERS_OF_PROBLEMS: Final = {
     "base-branch-changed": Owner.GITHUB,
     "baseline-incomplete": Owner.WORKFLOW,
+    "checkout-mismatch": Owner.WORKFLOW,
     "demo-agent-failed": Owner.EVAL_GATE,
     "github-unreachable": Owner.GITHUB,
     "internal-error": Owner.EVAL_GATE,

@@ -196,18 +196,14 @@ async def _exchange_frames(worker: asyncio.subprocess.Process, request: dict[str
     """Send one frame, read one frame. Non-ASCII travels as escapes, so a lone surrogate survives."""
     assert worker.stdin is not None
     assert worker.stdout is not None
-    worker.stdin.write(_encode_frame(request))
+    frame = json.dumps(request).encode("ascii")
+    worker.stdin.write(struct.pack(">I", len(frame)) + frame)
     await worker.stdin.drain()
     (size,) = struct.unpack(">I", await worker.stdout.readexactly(4))
     if size > _MAX_REPLY:
         raise ValueError("reply too large")
     reply: dict[str, JsonValue] = json.loads(await worker.stdout.readexactly(size))
     return reply
-
-
-def _encode_frame(request: dict[str, JsonValue]) -> bytes:
-    frame = json.dumps(request).encode("ascii")
-    return struct.pack(">I", len(frame)) + frame
 
 
 def _build_request(pattern: str, flags: str) -> dict[str, JsonValue]:

@@ -64,6 +64,11 @@ def test_load__each_form_of_a_hook__is_read_for_case_and_suite(written, hooks) -
         ("POST /x", 'after: is a request: write {"request": "POST /x"}'),
         ({"request": "POST /x", "header": {}}, "after.header: unknown key"),
         ({"request": "POST /x", "headers": {"A": "b\nC: d"}}, "after.headers.A: contains control characters"),
+        (
+            {"request": "POST /x", "headers": {"A\r\nB": "c"}},
+            'after: the header "A\r\nB" is none that a request can set',
+        ),
+        ({"request": "POST /x", "headers": {"HOST": "b"}}, 'after: the header "HOST" is none that a request can set'),
         (["make seed", {"request": "POST /x"}], 'after[0]: expected a mapping, got text "make seed"'),
         ([], "after: needs at least 1, got an empty list"),
     ],
