@@ -12,7 +12,7 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.engine.case_result import count_reruns_as_new
 from eval_gate.gate.reruns import RerunInterval, Reruns
 from eval_gate.gate.verdict_decision import GateInputs, decide_verdict
-from eval_gate.model.case import CaseKey, Tier
+from eval_gate.model.case import CaseKey, Tier, build_pass_rule, decide_pass
 from eval_gate.model.execution import ErrorKind, Status, Trial
 from eval_gate.model.result import (
     BaseAgentSummary,
@@ -84,29 +84,38 @@ def _trial(what: Execution) -> Trial:
 
 @lru_cache(maxsize=20_000)
 def _case(
-    at: int, done: tuple[Execution, ...], end: RerunStopReason | None, there: tuple[Execution, ...] = (), first: int = 1
+    at: int,
+    done: tuple[Execution, ...],
+    end: RerunStopReason | None,
+    there: tuple[Execution, ...] = (),
+    first: int = 1,
+    needed: int | None = None,
 ) -> CaseResult:
-    """Join executions as `engine.case_result.join_trials` does, without what no verdict reads. `first`: no re-runs."""
+    """Join executions as `engine.case_result.join_trials` does, without what no verdict reads.
+
+    `first` are no re-runs, of which `needed` have to pass; None for more than half.
+    """
     trials = tuple(map(_trial, done))
     judged = [trial for trial in trials if trial.status.is_scored]
-    passes = sum(trial.status is Status.PASSED for trial in judged)
-    decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-    status = decided if judged else Status.ERROR
-    shown = next(trial for trial in trials if trial.status is status)
+    passes, rule = [trial.status is Status.PASSED for trial in judged], build_pass_rule(first, needed)
+    passed = decide_pass(rule, passes)
+    status = Status.ERROR if passed is None else Status.PASSED if passed else Status.FAILED
+    shown = next((trial for trial in trials if trial.status is status), trials[0])
     return CaseResult(
         id=f"case-{at}",
         passed=status is Status.PASSED,
         status=status,
-        score=sum(trial.score for trial in judged) / len(judged) if judged else 0.0,
+        score=sum(trial.score for trial in judged) / len(judged) if status.is_scored else 0.0,
         graded=isinstance(done[0], float),
-        flaky=0 < passes < len(judged),
+        flaky=0 < sum(passes) < len(judged) and not (passed and rule),
+        pass_rule=rule,
         trials=trials,
         reruns=len(done) - first,
         rerun_stop_reason=end,
         base_agent_trials=tuple(map(_trial, there)),
         fingerprint=f"case-{at}",
         error=shown.error,
-        error_kind=None if judged else ErrorKind.AGENT_ERROR,
+        error_kind=None if status.is_scored else ErrorKind.AGENT_ERROR,
     )
 
 
@@ -145,6 +154,8 @@ class Asking:
     """The base branch's agent, asked about the case with this number; None where there is none."""
     trials: int = 1
     """How often every case is executed whatever comes of it."""
+    needed: int | None = None
+    """How many of these have to pass; None for more than half."""
     wait_s: float = 0.0
     """The most that all waits of a case may take."""
     on_wait: Callable[[int], None] = lambda _: None
@@ -163,6 +174,7 @@ class Simulated:
     asked_there: int = field(default=0)
     """Executions of the base branch's agent."""
     trials: int = 1
+    needed: int | None = None
     wait_s: float = 0.0
     on_wait: Callable[[int], None] = lambda _: None
     files: tuple[str, ...] = (FILE,)
@@ -182,7 +194,7 @@ class Simulated:
         reruns = Reruns(self.question, self.reruns, interval=RerunInterval(most_s=self.wait_s))
 
         def case(at: int, all_of: tuple[Execution, ...]) -> CaseResult:
-            one = _case(at, all_of, ends.get(at), there.get(at, ()), self.trials)
+            one = _case(at, all_of, ends.get(at), there.get(at, ()), self.trials, self.needed)
             return count_reruns_as_new(one) if at in fresh else one
 
         def result() -> RunResult:
@@ -263,6 +275,7 @@ class Branch:
             ask.reruns,
             ask.again,
             trials=ask.trials,
+            needed=ask.needed,
             wait_s=ask.wait_s,
             on_wait=ask.on_wait,
         )
@@ -312,6 +325,7 @@ def pull_request(
             ask.again,
             ask.control,
             trials=ask.trials,
+            needed=ask.needed,
             wait_s=ask.wait_s,
             on_wait=ask.on_wait,
         )

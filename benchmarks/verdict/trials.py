@@ -2,6 +2,7 @@
 
     python benchmarks/verdict/trials.py                                  # the whole table, hours
     python benchmarks/verdict/trials.py --sizes 60 --trials 10 --lines "95% → 90%" --pull-requests 30
+    python benchmarks/verdict/trials.py --sizes 20 --trials 10 --passes 8 --histories 3 --pull-requests 250
 
 The tests beside it take every case's share of passes in the newest run and here, as packages for paired tests do: a
 paired t-test, one-sided, at 5 % and at the 1 % that the test of all cases may spend here, and McNemar's test of the
@@ -54,6 +55,7 @@ def worlds(cases: int) -> Iterator[World]:
         yield Together(f"{steady.format(0.05)}, trials go together ({share})", (same(cases, 0.05),), share=share)
     yield World("every case 95% → 90%", (Group(cases, 0.05, 0.10),))
     yield World("every case 98% → 95%", (Group(cases, 0.02, 0.05),))
+    yield World("one case 95% → 50%", (Group(1, 0.05, 0.5), same(cases - 1, 0.05)))
     yield Together("every case 95% → 90%, trials go together (0.1)", (Group(cases, 0.05, 0.10),), share=0.1)
 
 
@@ -139,10 +141,11 @@ class Trials:
         return self._drawn.again(at, self._run, self._random)
 
 
-def simulate(world: World, trials: int, history: int, pull_requests: int, seed: int) -> Seen:
+def simulate(world: World, trials: int, history: int, pull_requests: int, seed: int, needed: int | None = None) -> Seen:
     """Simulate the pull requests of one cell, and add up what the gate and other tests find.
 
     The branch, its history, trials, re-runs and gate verdicts are made as the program makes them.
+    `needed` of the trials of a case have to pass; None for more than half.
     """
     rules, seen, main = policy(0.05, graded=False), Seen(), Branch()
     for number in range(pull_requests):
@@ -153,21 +156,27 @@ def simulate(world: World, trials: int, history: int, pull_requests: int, seed: 
             for place in range(history):
                 run = history - 1 - place
                 again = Trials(world, drawn, run, Random(f"{name}/main/{run}"))
-                main = main.pushed(place, again.first(), Asking(rules, DEFAULT_RERUNS, again, trials=trials))
+                main = main.pushed(
+                    place, again.first(), Asking(rules, DEFAULT_RERUNS, again, trials=trials, needed=needed)
+                )
         here = Trials(world, drawn, None, Random(f"{name}/{number}"))
-        done = pull_request(main, here.first(), Asking(rules, DEFAULT_RERUNS, here, trials=trials))
+        done = pull_request(main, here.first(), Asking(rules, DEFAULT_RERUNS, here, trials=trials, needed=needed))
         assert main.newest is not None
         seen.add(done.judged, main.newest, done.executions)
     return seen
 
 
 def table(
-    sizes: Sequence[int], trials: Sequence[int], histories: Sequence[int], words: Sequence[str], number: int, seed: int
+    sizes: Sequence[int],
+    trials: Sequence[int],
+    histories: Sequence[int],
+    words: Sequence[str],
+    plan: tuple[int, int, int | None],
 ) -> Iterator[str]:
     """Simulate each cell, and yield the table as Markdown, with a line for each cell.
 
-    If `words` are given, only worlds with any of them in their name are simulated. `number` is the number of pull
-    requests of a cell.
+    If `words` are given, only worlds with any of them in their name are simulated. `plan` has the pull requests
+    of a cell, the seed, and how many trials have to pass.
     """
     tests = (f"paired t-test, {USUAL:.0%}", f"{STRICT:.0%}", f"McNemar, {USUAL:.0%}")
     heads = ("pull requests", "red", "of these with a named case", *tests, "executions a case")
@@ -179,9 +188,9 @@ def table(
                 continue
             for many in trials:
                 for history in histories:
-                    one = simulate(world, many, history, number, seed)
+                    one = simulate(world, many, history, *plan)
                     counts = (one.gates, one.red, one.named, one.paired, one.strict, one.mcnemar)
-                    cells = [*map(str, counts), f"{one.executions / number:.2f}"]
+                    cells = [*map(str, counts), f"{one.executions / plan[0]:.2f}"]
                     yield f"| {world.name} | {cases} | {many} | {history} | {' | '.join(cells)} |"
 
 
@@ -193,9 +202,11 @@ def main() -> None:
     parser.add_argument("--histories", type=int, nargs="+", default=HISTORIES)
     parser.add_argument("--lines", nargs="+", default=[], metavar="WORDS", help="lines with any of these in their name")
     parser.add_argument("--pull-requests", type=int, default=30)
+    parser.add_argument("--passes", type=int, help="number of trials that have to pass; by default more than half")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    asked = given.sizes, given.trials, given.histories, given.lines, given.pull_requests, given.seed
+    plan = given.pull_requests, given.seed, given.passes
+    asked = given.sizes, given.trials, given.histories, given.lines, plan
     for line in table(*asked):
         print(line, flush=True)
 

@@ -42,3 +42,9 @@ def test_report_only__command_line__exits_with_0_and_its_junit_report_does_not_b
     report = ET.parse(branch.folder / "gate.xml").getroot()
     assert not [*report.iter("failure"), *report.iter("error")]
     assert [one.text for one in report.iter("skipped") if "does not block" in (one.text or "")]
+
+
+def test_report_only__case_that_never_responds_any_more__fails_as_without_it(world) -> None:
+    branch = world(f"{STEADY * 4}*2")
+    seen = branch.here(f"C{(STEADY * 4)[1:]}", "--report-only", TEN)
+    assert (seen.code, "would have" in seen.text.lower()) == (1, False), seen.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -116,31 +115,22 @@ def test_command_agent__recorded_then_replayed_without_a_key__is_told_apart_from
         assert "recorded less than a day ago at" in text
     digest = read_newest(folder)["modelRecording"]["digest"]
     assert f"setting `modelCalls` `live` → `replayed #{digest}` (2 cases)" in replayed.stdout
-    assert "2 model calls: 2 replayed, 0 recorded" in replayed.stderr
+    assert "2 model calls, 0 of them recorded" in replayed.stderr
 
     write_cases(folder, "one", "three")
     missed = gate(folder, "replay", "--", *RUN, *REPORTS)
     assert missed.returncode == 3, missed.stdout + missed.stderr
     differs = "`messages[0].content` differs (recorded `Answer: one`, now `Answer: three`)"
     (case,) = (one for one in read_newest(folder)["suites"][0]["cases"] if one["id"] == "three")
-    assert (case["status"], case["errorKind"], case["errorCause"]) == (
-        *("error", "evaluation_error"),
-        "model_call_missing",
-    )
+    assert (case["status"], case["errorCause"]) == ("error", "model_call_missing")
     assert case["details"]["response"].startswith("fine")  # which would have passed
-    assert differs in case["error"]
     assert differs in missed.stdout
-    assert "1 execution made calls without an answer" in missed.stdout
     assert "`eval-gate replay --on-miss live -- CMD`" in missed.stdout
 
     with agent(provider) as running:
         url = f"http://127.0.0.1:{running.port}/v1"
-        added = gate(
-            folder,
-            *("replay", "--on-miss", "live", "--", *RUN, "--fail-on", "failures"),
-            OPENAI_BASE_URL=url,
-            OPENAI_API_KEY=KEY,
-        )
+        words = ("replay", "--on-miss", "live", "--", *RUN, "--fail-on", "failures")
+        added = gate(folder, *words, OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
         assert len(running.requests) == 1
     assert added.returncode == 0, added.stdout + added.stderr
     assert "; not in it, and made live: 1 call." in added.stdout
@@ -165,7 +155,7 @@ def test_http_agent__that_passes_the_header_on__may_run_in_parallel(folder) -> N
     assert alone.returncode == 0, alone.stdout
     assert "cases run one at a time, because a model call that names no execution" in alone.stdout
     assert parallel.returncode == 0, parallel.stdout
-    assert read_newest(folder)["modelRecording"]["replayedCalls"] == 10
+    assert read_newest(folder)["modelRecording"]["calls"] == 10
     gone = gate(folder, "run")
     assert (gone.returncode, "error[model-proxy-unreachable]" in gone.stderr) == (3, True)
 
@@ -203,8 +193,7 @@ one, two, three = openai.OpenAI(), anthropic.Anthropic(), genai.Client()
 print(one.chat.completions.create(model="m", messages=chat).choices[0].message.content)
 print([part.choices[0].delta.content for part in one.chat.completions.create(model="m", messages=chat, stream=True)])
 print(two.messages.create(model="m", max_tokens=9, messages=chat).content[0].text)
-with two.messages.stream(model="m", max_tokens=9, messages=chat) as stream:
-    print(list(stream.text_stream))
+print([part.delta.text for part in two.messages.create(model="m", max_tokens=9, messages=chat, stream=True)])
 print(three.models.generate_content(model="m", contents="hi").text)
 print([part.text for part in three.models.generate_content_stream(model="m", contents="hi")])
 try:
@@ -216,31 +205,19 @@ except openai.NotFoundError as error:
 
 async def three_providers(exchange: Exchange) -> None:
     """OpenAI, Anthropic and Gemini, as far as their libraries look; each answer has another number."""
-    path, number = exchange.head.split(" ")[1], exchange.number
-    message = {"id": "1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
-    message |= {"content": [{"type": "text", "text": f"a{number}"}], "usage": {"input_tokens": 1, "output_tokens": 1}}
-    gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": f"g{number}"}]}, "index": 0}]}
-    events: list[dict] = []
+    path = exchange.head.split(" ")[1]
+    text = f"answer {exchange.number}"
+    whole = event = {"candidates": [{"content": {"parts": [{"text": text}]}}]}
     if "chat" in path:
-        choice = {"index": 0, "finish_reason": "stop"}
-        whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "m"}
-        whole["choices"] = [choice | {"message": {"role": "assistant", "content": f"o{number}"}}]
-        parts = [{"index": 0, "delta": {"content": f"o{number}-{at}"}} for at in range(2)]
-        events = [whole | {"object": "chat.completion.chunk", "choices": [part]} for part in parts]
+        whole, event = ({"choices": [{name: {"content": text}}]} for name in ("message", "delta"))
     elif "messages" in path:
-        whole = message
-        delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f"a{number}"}}
-        events = [{"type": "message_start", "message": message | {"content": []}}]
-        events += [{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}]
-        events += [delta, delta, {"type": "content_block_stop", "index": 0}, {"type": "message_stop"}]
+        whole = {"content": [{"type": "text", "text": text}]}
+        event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    if b'"stream":true' in exchange.body.replace(b" ", b"") or "stream" in path:
+        name = f"event: {event['type']}\n" if "type" in event else ""
+        exchange.answer(f"{name}data: {json.dumps(event)}\n\n".encode() * 2, Content_Type="text/event-stream")
     else:
-        whole, events = gemini, [gemini, gemini]
-    if b'"stream":true' not in exchange.body.replace(b" ", b"") and "stream" not in path:
         exchange.answer(whole)
-        return
-    names = [f"event: {one['type']}\n" if "type" in one else "" for one in events]
-    lines = [f"{name}data: {json.dumps(one)}\n\n" for name, one in zip(names, events, strict=True)]
-    exchange.answer("".join(lines).encode(), Content_Type="text/event-stream")
 
 
 @pytest.mark.slow
@@ -256,15 +233,7 @@ def test_vendors_libraries__recorded_and_replayed_without_keys__see_the_same(fol
     assert KEY not in recording.read_text()
     # the last call was made too: without it, it is the one that is missing
     recording.write_text("\n".join(recording.read_text().splitlines()[:-1]))
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    again = subprocess.run(
-        [*PROGRAM, "replay", "--", sys.executable, "sdks.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    again = gate(folder, "replay", "--", sys.executable, "sdks.py")
     *same, miss = again.stdout.splitlines()
     assert same == done.stdout.splitlines(), again.stderr
     assert "`messages[0].content` differs (recorded `hi`, now `other`)" in miss

@@ -157,7 +157,6 @@ def _set_base_commit(step: Step, baseline: Baseline) -> Baseline:
 
 
 def _build_criteria(step: Step, choice: BaselineChoice) -> BaselineCriteria:
-    """Build the criteria of the results of this gate that the choice means."""
     environment, settings = step.environment, step.settings
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1

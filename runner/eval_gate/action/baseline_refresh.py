@@ -102,7 +102,6 @@ def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
 
 
 def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) -> bool:
-    """Whether a newer run of the branch would be a better baseline."""
     if isinstance(origin.baseline, NoBaseline):
         return origin.baseline.refreshable
     if run.comparison is None:
@@ -120,5 +119,4 @@ def can_dispatch(data: bytes) -> bool:
 
 
 def _needs_value(facts: object) -> bool:
-    """Whether an input of a workflow is required and has no default."""
     return isinstance(facts, dict) and str(facts.get("required")).lower() == "true" and "default" not in facts

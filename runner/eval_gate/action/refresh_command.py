@@ -106,7 +106,6 @@ class _CommandReply:
         """Marks the replies of this step, which finds its reply by it after a lost response."""
 
     def carry_out(self) -> StepEnd:
-        """Start the workflow, if it is permitted and possible, and reply. Raises GitHubError."""
         thread = read_thread(self._client, self._number, self._marker)
         if not thread.is_open:
             self._log.record("nothing is started: the pull request is closed")
@@ -147,7 +146,6 @@ class _CommandReply:
         return None
 
     def _withdraw_reply(self, reply: StickyComment) -> None:
-        """Delete a comment of this step. A failure is logged."""
         try:
             delete_comment(self._client, self._number, reply)
         except GitHubError as error:
@@ -167,7 +165,6 @@ class _CommandReply:
         return self._finish(render_refresh_result(self._request, self._context), claim)
 
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
-        """Write the outcome into the reply, and end the step."""
         try:
             self._write_reply(self._marker, text, claim)
         except GitHubError as error:

@@ -182,7 +182,6 @@ def check_selection(result: RunResult, selection: Selection) -> RunResult:
 
 
 def _normalize_selection(one: CaseSelection) -> tuple[frozenset[object], ...]:
-    """Normalize a selection of cases, so that two spellings of the same selection are equal."""
     return tuple(map(frozenset, (one.cases, one.tags, one.tiers, one.paths, (key.key for key in one.keys))))
 
 

@@ -227,7 +227,6 @@ def open_step(environment: WorkflowEnvironment, settings: StepSettings) -> Step:
 def _make_plan(
     environment: WorkflowEnvironment, settings: StepSettings, event: WorkflowEvent, client: GitHubClient
 ) -> StepPlan:
-    """Make the plan from what GitHub and the workspace say. Raises GateError if planning is impossible."""
     try:
         number = parse_pull_number(event)
         pull = None if number is None else find_or_none(lambda: get_pull_request(client, number))

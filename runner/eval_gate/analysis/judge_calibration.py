@@ -192,7 +192,6 @@ def compare_with_people(
 
 
 def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResults:
-    """Load human labels from `files` as external results, although no tool wrote them."""
     wrong: Sequence[Problem] = [Problem("file not found", file=one) for one in files if not Path(one).exists()]
     if not wrong:
         try:
@@ -278,7 +277,6 @@ def _join_labels(rows: Sequence[ResultRow]) -> _PeopleVerdict:
 
 
 def _find_verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
-    """Return whether the response passes, and its score; None without a score."""
     if not case.status.is_scored:
         return None
     if evaluator is None:

@@ -93,7 +93,6 @@ def _flush_streams(code: int) -> int:
 
 
 def _report_exhaustion(error: Exception) -> ExitCode | None:
-    """Report the exhausted resource and return the exit code, or return None for another error."""
     from eval_gate.errors import find_exhaustion_error
 
     refusal = find_exhaustion_error(error)

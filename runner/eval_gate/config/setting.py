@@ -193,7 +193,6 @@ def _to_snake_case(key: str) -> str:
 
 
 def _format_default(default: object) -> str:
-    """Format a default value for people; the two names of an option already show true and false."""
     if isinstance(default, tuple | frozenset | list):
         return ", ".join(map(_format_default, sorted(default)))
     if isinstance(default, Enum):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from eval_gate.config.measures import check_measured_pattern
 from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -311,11 +310,10 @@ def parse_proxy_address(text: str) -> str:
     from eval_gate.text.urls import find_url_problem
 
     problem = find_url_problem(text)
+    if problem is None and not re.fullmatch("http://[^/?#@]+/?", text):
+        problem = "the URL is not of the form http://host:port"
     if problem is not None:
         raise ValueError(problem)
-    parts = urlsplit(text)
-    if parts.scheme != "http" or parts.path.strip("/") or parts.query or "@" in parts.netloc:
-        raise ValueError("the URL is not of the form http://host:port")
     return text
 
 

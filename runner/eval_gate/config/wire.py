@@ -32,7 +32,6 @@ def build_json_schema() -> dict[str, Any]:
 
 
 def _build_part(part: type[Part], values: Mapping[str, object]) -> Part:
-    """Build a dataclass of settings, with its parts, from values by key."""
     fields = {
         one.name: _build_part(inner, values) if (inner := find_part_type(one)) else values[build_setting(one).key]
         for one in iter_fields(part)
@@ -76,7 +75,6 @@ def _annotate_type(row: Setting, kind: Any) -> Any:
 
 
 def _build_limits(row: Setting) -> Mapping[str, Any]:
-    """Return the limits of the setting, with the limits of every number added where it has none."""
     if row.type not in {int, float}:
         return row.limits
     limits: dict[str, Any] = {"allow_inf_nan": False} if row.type is float else {}

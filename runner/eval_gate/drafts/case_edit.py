@@ -192,7 +192,6 @@ def _parse_case_file(data: bytes, path: Path, root: Path, *, strict: bool) -> Ca
 
 
 def _list_line_spans(text: str) -> list[tuple[int, int]]:
-    """List where the lines with cases begin and end, without their line breaks."""
     spans, begin = list[tuple[int, int]](), 0
     for line in text.split("\n"):
         if line.strip():

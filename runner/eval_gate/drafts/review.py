@@ -107,7 +107,6 @@ def _render_message(message: Message) -> str:
 
 
 def _render_responses(responses: Sequence[Response], stored: StoredResponses) -> Iterator[str]:
-    """Render each different response once, the most frequent first."""
     different = {_identify_response(response): response for response in responses}
     counts = Counter(map(_identify_response, responses))
     executions = format_count(len(responses) + stored.error_count, "execution")

@@ -89,7 +89,6 @@ class ResponseStore:
         return {(one.case_id, one.question): one for one in entries}
 
     def _write(self, stored: Mapping[_Key, StoredResponses]) -> None:
-        """Write the newest responses that there is room for, or remove the file when there are none."""
         lines: list[bytes] = []
         room = MAX_BYTES
         self._stored = None

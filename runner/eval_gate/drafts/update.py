@@ -154,7 +154,6 @@ def _renew_description(raw: RawCase, new: RawCase, description: str) -> tuple[Ra
 
 
 def _get_expectation(part: JsonValue) -> JsonValue:
-    """Return what a case, or a turn, expects, as it is written."""
     if not isinstance(part, dict):
         return None
     return part["expect"] if "expect" in part else part.get(find_used_name(part, ASSERTIONS) or "")
@@ -176,8 +175,6 @@ async def list_failures(
 
 
 class _CaseUpdater:
-    """Updates what a case, and each turn of it, expects of the responses to it."""
-
     def __init__(self, file_format: str, tokens: TokenData, matcher: PatternMatcher, moment: datetime | None) -> None:
         self._format = file_format
         self._tokens = tokens
@@ -185,7 +182,6 @@ class _CaseUpdater:
         self._moment = moment
 
     async def merge_case(self, raw: RawCase, case: EvalCase, scored: Observation, masked: Observation) -> RawCase:
-        """Return the case with its merged expectations; what it expects of a transcript stays."""
         if turns := _get_turns(raw):
             parts = zip(turns, scored.turns, masked.turns, strict=True)
             raw = {**raw, "turns": [await self._merge_part(*part) for part in parts]}
@@ -247,7 +243,6 @@ class _CaseUpdater:
 
 
 def _read_probe(file_format: str, part: Part) -> EvalCase:
-    """Read a case that expects this part alone. Raises GateError."""
     document: JsonValue
     if file_format == "tool-forge":
         document = [{"id": "probe", "input": {"message": "probe"}, "expect": dict(part)}]

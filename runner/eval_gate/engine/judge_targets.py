@@ -120,7 +120,6 @@ class Judges(FrozenStruct):
         return list({id(user): user for user in self.users.values()}.values())
 
     def __iter__(self) -> Iterator[AnyJudge | SimulatedUserPlayer]:
-        """Iterate over all judges and players of simulated users."""
         return iter((*self.list_judges(), *self.list_users()))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final, TypeVar
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
+from aiohttp import ClientError, ClientTimeout
 from msgspec import MsgspecError
 from yarl import URL
 
@@ -16,9 +17,9 @@ from eval_gate.struct import replace
 from eval_gate.targets.agent_address import ContainerProbe, is_local_host, resolve_host
 from eval_gate.targets.http.forwarding import BodyCopy
 from eval_gate.targets.http.pool import make_pool
-from eval_gate.targets.model.proxied_providers import GATE_PATH, build_execution_variables
+from eval_gate.targets.model.proxied_providers import GATE_PATH, build_variables
 
-UNREACHABLE_HINT: Final = "start the agent, or this run, with `eval-gate replay -- CMD`, or omit modelProxy"
+_HINT: Final = "start the agent, or this run, with `eval-gate replay -- CMD`, or omit modelProxy"
 _TIMEOUT: Final = ClientTimeout(total=10)
 _MAX_BYTES: Final = 1_000_000
 _MAX_CONNECTIONS: Final = 100
@@ -28,72 +29,55 @@ _Reply = TypeVar("_Reply", bound=Record)
 class ModelProxy:
     """Connection of a run to the proxy of its agent's model calls."""
 
-    def __init__(self, address: str, pool: ClientSession) -> None:
+    def __init__(self, address: str) -> None:
         url = URL(address.rstrip("/"))
         self._host = url.host_port_subcomponent or ""
         self._url = url.with_host(resolve_host(url.host or "", ContainerProbe()))
-        self._pool = pool
-        self._recording = ModelRecording(mode=CallMode.RECORD, file="")
-        self._replayed = self._live = self._incomplete = 0
+        self._pool = make_pool(_MAX_CONNECTIONS, None)
+        self.recording = ModelRecording(mode=CallMode.RECORD, file="")
+        """The recording, with the calls of this run so far."""
 
     @classmethod
     async def connect(cls, address: str) -> ModelProxy:
         """Begin a run at the proxy. Raises GateError: `model-proxy-unreachable` (incomplete), `invalid-proxy`."""
         if not is_local_host(URL(address).host or ""):
-            raise GateError(
-                "invalid-proxy", "modelProxy names another machine, which could read the agent's keys", UNREACHABLE_HINT
-            )
-        proxy = cls(address, make_pool(_MAX_CONNECTIONS, None))
+            what = "modelProxy names another machine, which could read the agent's keys"
+            raise GateError("invalid-proxy", what, _HINT)
+        proxy = cls(address)
         try:
-            proxy._recording = await proxy._request("POST", "runs", ModelRecording)
-        except _ProxyError as error:
+            proxy.recording = await proxy._request("POST", "runs", ModelRecording)
+        except GateError:
             await proxy.aclose()
-            raise GateError(
-                "model-proxy-unreachable", str(error), UNREACHABLE_HINT, exit_code=ExitCode.INCOMPLETE
-            ) from error
+            raise
         return proxy
-
-    @property
-    def recording(self) -> ModelRecording:
-        """The recording, with the calls of this run so far."""
-        return replace(
-            self._recording,
-            replayed_calls=self._replayed,
-            live_calls=self._live,
-            incomplete_executions=self._incomplete,
-        )
 
     @property
     def settings(self) -> tuple[SettingValue, ...]:
         """What replays the agent's model calls, for the setup of the run; empty if they are live."""
-        if self._recording.digest is None:
+        if self.recording.digest is None:
             return ()
-        rest = " or live" if self._recording.mode is CallMode.REPLAY_OR_LIVE else ""
-        return (SettingValue(name="modelCalls", value=f"replayed #{self._recording.digest}{rest}", default="live"),)
+        rest = " or live" if self.recording.mode is CallMode.REPLAY_OR_LIVE else ""
+        return (SettingValue(name="modelCalls", value=f"replayed #{self.recording.digest}{rest}", default="live"),)
 
     def build_variables(self, execution_id: str) -> dict[str, str]:
-        """Build the variables of a program that is asked in this execution."""
-        recording = self._recording
-        replayed = recording.providers if recording.mode is CallMode.REPLAY else ()
-        return build_execution_variables(str(self._url), execution_id, replayed)
+        """Build the variables of a program that is asked in this execution: its addresses name the execution."""
+        address = f"{self._url}{GATE_PATH}/executions/{execution_id}"
+        without_keys = self.recording.mode is CallMode.REPLAY
+        return build_variables(address, self.recording.providers, without_keys=without_keys)
 
-    async def begin(self, execution_id: str) -> str | None:
-        """Begin an execution, and return why the proxy does not know it, or None."""
-        try:
+    async def begin(self, execution_id: str) -> None:
+        """Begin an execution. One that the proxy does not know ends with a miss."""
+        with suppress(GateError):
             await self._request("POST", f"executions/{execution_id}", ExecutionCalls)
-        except _ProxyError as error:
-            return str(error)
-        return None
 
     async def end(self, execution_id: str) -> ExecutionCalls:
         """End an execution, and return its calls; a proxy that does not report them is a miss."""
         try:
             calls = await self._request("DELETE", f"executions/{execution_id}", ExecutionCalls)
-        except _ProxyError as error:
-            calls = ExecutionCalls(misses=(str(error),))
-        self._incomplete += bool(calls.misses)
-        self._replayed += calls.replayed
-        self._live += calls.live
+        except GateError as error:
+            return ExecutionCalls(miss=error.message)
+        total, live_calls = self.recording.calls + calls.calls, self.recording.live_calls + calls.live_calls
+        self.recording = replace(self.recording, calls=total, live_calls=live_calls)
         return calls
 
     async def aclose(self) -> None:
@@ -101,22 +85,19 @@ class ModelProxy:
         await self._pool.close()
 
     async def _request(self, method: str, path: str, kind: type[_Reply]) -> _Reply:
-        """Send a request of this run. Raises _ProxyError."""
-        who = f"the model proxy at {self._host[:200]}"
+        """Send a request of this run. Raises GateError `model-proxy-unreachable`."""
+        url, body = URL(f"{self._url}{GATE_PATH}/{path}"), BodyCopy(_MAX_BYTES)
         try:
-            url, headers = URL(f"{self._url}{GATE_PATH}/{path}"), {"Host": self._host}
             async with self._pool.request(
-                method, url, headers=headers, timeout=_TIMEOUT, allow_redirects=False
+                method, url, headers={"Host": self._host}, timeout=_TIMEOUT, allow_redirects=False
             ) as response:
-                await (body := BodyCopy(_MAX_BYTES)).add_rest(response.content)
-                if response.status != 200:
-                    raise _ProxyError(f"{who} refused a request of this run: HTTP {response.status}")
-                return decode_json(body.read_decoded(()), kind)
+                await body.add_rest(response.content)
+                if response.status == 200:
+                    return decode_json(body.read_decoded(()), kind)
+                problem = f"refused a request of this run: HTTP {response.status}"
         except (TimeoutError, ClientError, OSError) as error:
-            raise _ProxyError(f"{who} cannot be reached: {str(error)[:200] or type(error).__name__}") from error
-        except MsgspecError as error:
-            raise _ProxyError(f"{who} is not the proxy of `eval-gate record` or `eval-gate replay`") from error
-
-
-class _ProxyError(Exception):
-    """The proxy cannot be used; the message says why."""
+            problem = f"cannot be reached: {str(error)[:200] or type(error).__name__}"
+        except MsgspecError:
+            problem = "is not the proxy of `eval-gate record` or `eval-gate replay`"
+        what = f"the model proxy at {self._host[:200]} {problem}"
+        raise GateError("model-proxy-unreachable", what, _HINT, exit_code=ExitCode.INCOMPLETE)

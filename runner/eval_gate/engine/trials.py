@@ -45,7 +45,7 @@ from eval_gate.targets.base import BatchTarget, Request, Target, TargetError, Ta
 from eval_gate.targets.conversation_session import ConversationSession
 from eval_gate.targets.deadline import RetryState, track_case_limit
 from eval_gate.targets.isolation import isolate_execution
-from eval_gate.text.escape import format_count, to_one_line, truncate_middle
+from eval_gate.text.escape import to_one_line, truncate_middle
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.trace_addresses import clean_trace
 from eval_gate.text.untrusted.surrogates import to_well_formed
@@ -216,8 +216,7 @@ class TrialRunner:
         execution_id, proxy = secrets.token_hex(16), self._shared.plan.model_proxy
         if proxy is None:
             return await self._execute(job, execution_id, batch_response, earlier_attempts)
-        if problem := await proxy.begin(execution_id):
-            return _add_missing_call(self._build_record(job, 0.0), problem)
+        await proxy.begin(execution_id)
         no_response: NoResponseError | None = None
         try:
             record = await self._execute(job, execution_id, batch_response, earlier_attempts)
@@ -225,11 +224,11 @@ class TrialRunner:
             no_response, record = error, error.record
         finally:
             calls = await proxy.end(execution_id)
-        if calls.misses:
-            return _add_missing_call(record, self._shared.plan.redactor(calls.misses[0]), len(calls.misses) - 1)
+        if calls.miss is not None:
+            return _add_missing_call(record, self._shared.plan.redactor(calls.miss))
         if no_response is not None:
             raise no_response
-        is_replayed = calls.replayed > 0 and not calls.live
+        is_replayed = calls.calls > 0 and not calls.live_calls
         return replace(record, details=replace(record.details, replayed=True)) if is_replayed else record
 
     async def _execute(
@@ -452,9 +451,8 @@ class TrialRunner:
         )
 
 
-def _add_missing_call(trial_record: TrialRecord, miss: str, more: int = 0) -> TrialRecord:
+def _add_missing_call(trial_record: TrialRecord, miss: str) -> TrialRecord:
     """Turn an execution whose agent missed a model call into an evaluation error, whatever it responded."""
-    rest = f" (and {format_count(more, 'more call')})" if more else ""
     return replace(
         trial_record,
         status=Status.ERROR,
@@ -464,7 +462,7 @@ def _add_missing_call(trial_record: TrialRecord, miss: str, more: int = 0) -> Tr
         timed_out=False,
         failed_turn=None,
         http_status=None,
-        error=truncate_middle(f"{miss}{rest}", MAX_ERROR),
+        error=truncate_middle(miss, MAX_ERROR),
         error_hint=None,
         error_kind=ErrorKind.EVALUATION_ERROR,
         error_cause=ErrorCause.MODEL_CALL_MISSING,

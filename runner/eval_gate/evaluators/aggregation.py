@@ -99,7 +99,6 @@ def _build_case_score(
     passed: bool,
     assertions_run: int | None = None,
 ) -> CaseScore:
-    """Build the score of a case from the results of all its evaluators, or of the first ones."""
     # lists are faster than generators for the few evaluators of most cases
     specs = context.case.evaluators
     return CaseScore(

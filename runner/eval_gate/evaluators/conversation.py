@@ -151,12 +151,10 @@ class _Part(FrozenStruct):
         return self.score.score > 0 and any(one.vetoed and one.weight > 0 for one in self.score.results)
 
     def describe_failure(self) -> str:
-        """Say what failed first, after the name of the part."""
         reason = self.score.error or f"score {format_score(self.score.score)}"
         return truncate(f"{self.name}: {reason}", MAX_ERROR)
 
     def build_result(self) -> EvaluatorResult:
-        """Build the stored result, with those of the evaluators in it."""
         return EvaluatorResult(
             name=self.name,
             type=WHOLE if self.name == WHOLE else "turn",

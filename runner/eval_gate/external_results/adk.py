@@ -124,7 +124,6 @@ def _build_ending(case: Fields, actual: Sequence[Fields], scores: tuple[RowScore
 
 
 def _find_agent_error(case: Fields, actual: Sequence[Fields]) -> str | None:
-    """Return the error of an invocation without a response, or of a run without invocations."""
     responded = {one.text("invocation_id") for one in actual if _join_parts(one.at("final_response"))}
     # where the agent responded all the same, ADK's verdict counts
     for event in case.members(_EVENTS):
@@ -146,7 +145,6 @@ def _build_score(metric: Fields) -> RowScore:
 
 
 def _join_parts(content: Fields) -> str:
-    """Return the text of a message, without what the model thought."""
     return "".join(part.text("text") for part in content.members("parts") if part.get("thought") is not True)
 
 

@@ -103,7 +103,6 @@ def _find_shared_folders(file: Path, shown_as: str) -> frozenset[str]:
 
 
 def _get_row_folder(row: Fields) -> str | None:
-    """Return the folder of a row's files, as version 4 or 5 names it."""
     folder = row.get("artifact_dir", "result_dir")
     return folder if isinstance(folder, str) else None
 
@@ -115,7 +114,6 @@ class _RowFiles(NamedTuple):
     shared: Collection[str]
 
     def read_text(self, path: JsonValue, place: RowPlace) -> str | None:
-        """Return the text of the file that a row names, if there is one. Raises GateError for one elsewhere."""
         if not isinstance(path, str) or not path:
             return None
         try:

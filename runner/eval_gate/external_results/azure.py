@@ -167,6 +167,5 @@ def _build_verdict(name: str, stem: str, values: Mapping[str, JsonValue]) -> Row
 
 
 def _format_name(evaluator: str, key: str) -> str:
-    """Return the evaluator's name, and that of the score where it says more."""
     stem = key.removesuffix("_score")
     return evaluator[:200] if stem in {"", evaluator} else f"{evaluator}.{key}"[:200]

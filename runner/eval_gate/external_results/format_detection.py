@@ -202,7 +202,6 @@ def _detect_from_head(text: str, file: Path) -> KnownFormat | None:
 
 
 def _find_format(table: _Marks, keys: set[str]) -> KnownFormat | None:
-    """Return the first format of a table all of whose marks were seen."""
     return next((known_format for marks, known_format in table if marks <= keys), None)
 
 

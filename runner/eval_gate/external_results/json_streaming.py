@@ -70,7 +70,6 @@ def is_cut_off(text: str | bytes) -> bool:
 
 
 def _parse_finite(text: str) -> float | None:
-    """Parse a number, and return None if it is out of range, as for NaN."""
     value = float(text)
     return value if math.isfinite(value) else None
 
@@ -169,7 +168,6 @@ class JsonReader:
                 raise self._build_error(problem, where)
 
     def _build_error(self, problem: str, where: int) -> GateError:
-        """Build the error for a value that is invalid, or that is incomplete because the text is cut off."""
         if is_truncated_json(self._text, where, problem):
             return self._place.build_incomplete_error(CUT_OFF)
         return self._place.build_error(f"is not JSON: {problem}")
@@ -193,7 +191,6 @@ class JsonReader:
         return True
 
     def _peek_sign(self) -> str:
-        """Return the next character that is not white space, or an empty text at the end."""
         while True:
             space = _SPACE.match(self._text, self._at)
             self._at = space.end() if space else self._at

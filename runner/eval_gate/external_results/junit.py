@@ -114,8 +114,6 @@ _PROMPTFOO_HINT = (
 
 
 class _Case(Struct):
-    """One test: its element and the elements in it."""
-
     attributes: dict[str, str]
     suites: tuple[str, ...]
     """The names of the suites that it is in, the innermost last."""
@@ -143,28 +141,23 @@ class _Case(Struct):
 
     @property
     def meaning(self) -> Meaning:
-        """What its status means."""
         table, value = self.status
         return table.find_meaning(value) or _BROKE
 
     @property
     def has_failed(self) -> bool:
-        """Whether it neither passed nor was skipped by its author."""
         return self.meaning not in {Meaning.PASSED, _SKIPPED}
 
     @property
     def name(self) -> tuple[str, str]:
-        """Its class name and its own name."""
         return self.attributes.get("classname", ""), self.attributes.get("name", "")
 
     @property
     def suite(self) -> str:
-        """The innermost suite that has a name."""
         return next((name for name in reversed(self.suites) if name), "")
 
     @property
     def path(self) -> str:
-        """All suites that it is in."""
         return " > ".join(filter(None, self.suites))
 
 
@@ -189,7 +182,6 @@ class _Suite(Struct):
 
     @classmethod
     def from_attributes(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
-        """Build a suite from the attributes of its start tag."""
         tests = _parse_count(attributes, "tests")
         return cls(
             attributes.get("name", ""),
@@ -209,8 +201,6 @@ def _parse_count(attributes: dict[str, str], name: str) -> int:
 
 
 class _Parser(XmlReader):
-    """Reader of JUnit XML that collects the cases between two pieces."""
-
     format_name = "JUnit"
     text_names = _TEXTS
 
@@ -232,7 +222,6 @@ class _Parser(XmlReader):
         """Tests that passed when the tool retried them."""
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin a suite, a test, or an element of a test."""
         if self.is_at_root:
             if name not in {"testsuites", "testsuite"}:
                 raise RowPlace(self._shown_as).build_error(f"is not JUnit: it begins with <{name[:40]}>")
@@ -258,7 +247,6 @@ class _Parser(XmlReader):
             self._unknown = "" if name in _TEXTS else name
 
     def _build_case(self, attributes: dict[str, str]) -> _Case:
-        """Build the case of a test from the attributes of its start tag, and count it in its suites."""
         inside = self._suites[1:] if self._open[0] == "testsuites" else self._suites
         names = tuple(suite.name for suite in inside)
         project = self._suites[-1].host if self._by_playwright and self._suites else ""
@@ -272,7 +260,6 @@ class _Parser(XmlReader):
         return case
 
     def end_element(self, name: str) -> None:
-        """End a suite, a test, or an element of a test."""
         if name in {"failure", "error"}:
             self._count_failure()
         if name in {"testsuite", "testsuites"}:
@@ -283,7 +270,6 @@ class _Parser(XmlReader):
             self._refuse_suite()
 
     def _end_case_element(self, case: _Case, name: str) -> None:
-        """Handle the end tag of an element within a test, or of the test itself."""
         if name == "testcase":
             if case.error is None and case.meaning in {Meaning.FAILED, Meaning.AGENT_ERROR}:
                 case.error = "the attributes of the test report a failure without a reason"
@@ -370,7 +356,6 @@ class _Parser(XmlReader):
         return "\n".join([self._message, *causes])
 
     def _format_message(self) -> str:
-        """Return the message, and the text of the element if it says more."""
         text = "".join(self._text).strip()
         return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
 

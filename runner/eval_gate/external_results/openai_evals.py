@@ -47,8 +47,6 @@ class _Sample(Struct):
 
 
 class _EvalsRun(Struct):
-    """Facts about the run in a file."""
-
     shown_as: str
     suite: str = "openai"
     spec_place: RowPlace | None = None
@@ -59,7 +57,6 @@ class _EvalsRun(Struct):
     samples: dict[str, _Sample] = field(default_factory=dict)
 
     def add_event(self, event: Fields, place: RowPlace) -> None:
-        """Add a line of the file. Raises GateError for one of another run."""
         self._require_one_run(event, place)
         if event.has("spec"):
             self.suite = event.text("spec.eval_name")[:300] or self.suite
@@ -106,7 +103,6 @@ class _EvalsRun(Struct):
             raise place.build_incomplete_error(f"reports an accuracy of {accuracy:.4g}, and {of}")
 
     def _compute_accuracies(self) -> list[float]:
-        """Compute every value that an eval may report as its accuracy."""
         samples = self.samples.values()
         correct = [[verdict.status is Status.PASSED for verdict in sample.verdicts] for sample in samples]
         matches = [one for each in correct for one in each]

@@ -178,7 +178,6 @@ def _skip_if_read(file: ResultsFile, files_by_target: dict[Path, ResultsFile]) -
 
 
 def _find_legs(files: Sequence[ResultsFile], results_path: ResultsPath) -> dict[Path, str]:
-    """Find the folders that are legs of a matrix, and name them by their paths below the folder that was given."""
     groups: dict[str, set[Path]] = {}
     legs: dict[Path, str] = {}
     for file in files:
@@ -210,7 +209,6 @@ def find_tool_at(path: str) -> ResultsFormat | None:
 
 
 def _expand_glob(results_path: ResultsPath) -> list[str]:
-    """Return the paths that a glob matches, or the path itself if it is not a glob."""
     matched = results_path.list_matches()
     if not matched:
         what = "matches no file: the tool did not write one, or wrote it elsewhere"

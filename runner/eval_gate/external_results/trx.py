@@ -55,8 +55,6 @@ _FAILED_COUNTERS: Final = ("failed", "error", "timeout", "aborted")
 
 
 class _Result(Struct):
-    """One result, and what it says."""
-
     attributes: dict[str, str]
     line: int
     container: bool = False
@@ -66,26 +64,20 @@ class _Result(Struct):
 
     @property
     def outcome(self) -> str:
-        """Its outcome, as the file states it."""
         return self.attributes.get("outcome", "")
 
     @property
     def status(self) -> Status:
-        """The same as a status."""
         return _OUTCOME.build_ending(self.outcome).status or Status.ERROR
 
 
 class _Definition(Struct):
-    """The class and the method of a test, and its categories."""
-
     class_name: str = ""
     method: str = ""
     tags: list[str] = field(default_factory=list)
 
 
 class _Parser(XmlReader):
-    """Reader of TRX that collects results and definitions."""
-
     format_name = "TRX"
     text_names = _TEXTS
 
@@ -99,7 +91,6 @@ class _Parser(XmlReader):
         self._definition = _Definition()
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin a result, a definition or the summary."""
         if self.is_at_root and name != "TestRun":
             raise RowPlace(self._shown_as).build_error(f"is not TRX: it begins with <{name[:40]}>")
         if name in _TEXTS:
@@ -119,7 +110,6 @@ class _Parser(XmlReader):
             self.counters = {key: int(text) for key, text in attributes.items() if text.isdecimal() and len(text) < 10}
 
     def end_element(self, name: str) -> None:
-        """End a result, or a text in it."""
         if name in _TEXTS:
             text = "".join(self._text)
             if self._stack:

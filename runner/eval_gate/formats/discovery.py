@@ -163,7 +163,6 @@ def _iter_matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _iter_glob_matches(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files and folders that a glob matches, and whether it names everything in them."""
     base = Path(pattern.anchor) if pattern.is_absolute() else root
     # versions of Python differ on `**` as the last step or in one; here `evals/**` is the folder `evals`
     steps = [step if step == "**" else _STARS.sub("*", step) for step in pattern.relative_to(pattern.anchor).parts]
@@ -398,7 +397,6 @@ def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
 
 
 def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
-    """Whether a dialect recognizes the outline of a file."""
     return any(isinstance(recognize_document(one, file.path), Dialect | Broken) for one in outline.documents)
 
 

@@ -83,8 +83,6 @@ def outline_lines(data: bytes) -> Outline:
 
 
 class _OutlineBuilder:
-    """Builder of documents from a scanner's events, without recursion."""
-
     def __init__(self) -> None:
         self.documents: list[JsonValue] = []
         self._open: list[JsonValue] = []
@@ -92,7 +90,6 @@ class _OutlineBuilder:
 
     @property
     def depth(self) -> int:
-        """The number of lists and mappings that are open."""
         return len(self._open)
 
     def open_container(self, container: JsonValue) -> JsonValue:
@@ -103,17 +100,14 @@ class _OutlineBuilder:
         return opened
 
     def close_container(self) -> None:
-        """Close the innermost list or mapping."""
         self._open.pop()
         self._keys.pop()
 
     def end_member(self) -> None:
-        """Forget a key without a value."""
         if self._keys:
             self._keys[-1] = None
 
     def place_value(self, value: JsonValue) -> JsonValue:
-        """Add a key or value to the open list or mapping, and return the container of its members."""
         if not self._open:
             self.documents.append(value)
             return value

@@ -225,7 +225,6 @@ def _group_by_kind(suites: Iterable[SuiteResult]) -> Mapping[Hashable, list[str]
 
 
 def _group(pairs: Iterable[tuple[Hashable, _Item]]) -> Mapping[Hashable, list[_Item]]:
-    """Group items by their signs, without those that have none."""
     groups: dict[Hashable, list[_Item]] = defaultdict(list)
     for sign, item in pairs:
         if sign is not None:
@@ -271,7 +270,6 @@ def _get_lasting_name(key: CaseKey, case: CaseResult) -> Hashable:
 
 
 def _match_unique_cases(lost: _Cases, added: _Cases, sign: _MatchKey) -> list[tuple[CaseKey, CaseKey]]:
-    """Match a new and an earlier case that are the only ones with this key in their run."""
     old, new = (_group((sign(key, case), key) for key, case in cases.items()) for cases in (lost, added))
     return [(keys[0], old[one][0]) for one, keys in new.items() if len(keys) == len(old.get(one, ())) == 1]
 
@@ -302,7 +300,6 @@ def find_possible_renames(cases: GateCases) -> PossibleRenames:
 
 
 def _is_skipped(key: CaseKey, cases: GateCases) -> bool:
-    """Whether a case of the baseline is skipped here."""
     case = cases.current_cases.get(cases.current_keys.get(key, key))
     return case is not None and case.status is Status.SKIPPED
 

@@ -99,7 +99,6 @@ def _iter_compared_cases(comparison: Comparison, cases: GateCases) -> Iterator[t
 
 
 def _list_first_executions(case: CaseResult) -> Sequence[Trial]:
-    """List the scored executions that were made whatever the others showed."""
     executions = case.list_executions()
     return [one for one in executions[: max(len(executions) - case.reruns, 1)] if one.status.is_scored]
 
@@ -189,7 +188,6 @@ def _average(values: Sequence[float]) -> float:
 
 
 def _average_known(values: Sequence[float | None]) -> float | None:
-    """Average the values, or return None if one of them is unknown."""
     numbers = [float(one) for one in values if one is not None]
     return _round_share(_average(numbers)) if len(numbers) == len(values) else None
 

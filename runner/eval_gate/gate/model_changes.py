@@ -32,7 +32,6 @@ def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
 def _find_model_difference(
     current: RunResult, baseline: RunResult, get_name: Callable[[CaseResult], str | None]
 ) -> tuple[str, str, str] | None:
-    """Find the model names in the baseline and in this run, and in how many cases they differ."""
     old = {key: name for key, case in baseline.iter_cases() if (name := get_name(case))}
     if not old:
         return None

@@ -236,7 +236,6 @@ def _count_flaky(rule_input: RuleInput) -> int:
 
 
 def _find_keys(rule_input: RuleInput, *classes: CaseClass) -> set[CaseKey]:
-    """Find the cases of these classes; none without a comparison."""
     return {change.key for change in (rule_input.comparison.select_changes(*classes) if rule_input.comparison else ())}
 
 
@@ -253,7 +252,6 @@ def find_fallen_scores(run: RunResult, comparison: Comparison, most: float | Non
 
 
 def _compute_score_drops(run: RunResult, comparison: Comparison, most: float) -> dict[CaseKey, float]:
-    """Compute the drop of every graded case that can be compared."""
     share, cases = compute_score_share(comparison), run.index_cases()
     return {
         one.key: compute_score_drop(one, cases[one.key].score, most, share)
@@ -303,7 +301,6 @@ def compute_score_drop(change: CaseChange, score: float, most: float, limit: flo
 
 
 def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
-    """Apply the minimum pass rate to the scored cases, without quarantined ones."""
     quarantined = rule_input.waiving.quarantined_keys
     scored = ((key, case) for key, case in rule_input.run.iter_cases() if case.status.is_scored)
     counted = [case.passed for key, case in scored if key not in quarantined]
@@ -317,7 +314,6 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
 
 
 def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings about latency, cost and tokens of the typical case."""
     kinds = (
         (RuleCode.LATENCY, policy.max_latency_increase, usage_increase.get_latency_ms),
         (RuleCode.COST, policy.max_cost_increase, usage_increase.get_cost_usd),
@@ -400,7 +396,6 @@ def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
 
 
 def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings about removed, changed and new cases, and about loosened rules."""
     if rule_input.comparison is None:
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()

@@ -115,8 +115,6 @@ class SettingComparison:
 
 
 class _RunSetup:
-    """Targets and judges of one run result, by name."""
-
     def __init__(self, run: RunResult) -> None:
         self._main = run.target.name
         self._targets: dict[str, list[TargetIdentity]] = defaultdict(list)
@@ -126,7 +124,6 @@ class _RunSetup:
         self._models = {SettingOwner.JUDGE: setup.judges, SettingOwner.USER: setup.users}
 
     def get_target_name(self, case: CaseResult) -> str:
-        """Return the name of the target that ran the case."""
         return case.target or self._main
 
     def find_target(self, name: str, fingerprint: str | None) -> TargetIdentity | None:
@@ -135,7 +132,6 @@ class _RunSetup:
         return next((one for one in targets if one.fingerprint == fingerprint), targets[0] if targets else None)
 
     def find_models(self, role: SettingOwner, who: str | None) -> Mapping[str, TargetIdentity]:
-        """Find the LLM judges or simulated users that a case names, by name."""
         return {one.name: one for one in self._models[role] if who and one.identity in who}
 
 

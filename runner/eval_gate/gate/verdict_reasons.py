@@ -124,8 +124,11 @@ def _count_runs_left(rule_input: RuleInput, policy: Policy, reasons: Iterable[Re
         return None
     runs_left = parse_report_only(policy.report_only) - evidence.comparable_runs
     cases = rule_input.run.index_cases()
-    is_must_pass_open = any(is_must_pass(cases[one.key], policy.must_pass) for one in _list_open_changes(rule_input))
-    softened = all(one.code in HISTORY_CODES for one in reasons) and not is_must_pass_open
+    is_kept = any(is_must_pass(cases[one.key], policy.must_pass) for one in _list_open_changes(rule_input)) or any(
+        one.change is CaseClass.REGRESSION and not cases[one.key].status.is_scored
+        for one in rule_input.unwaived_changes
+    )
+    softened = all(one.code in HISTORY_CODES for one in reasons) and not is_kept
     return runs_left if softened and runs_left > 0 else None
 
 

@@ -313,7 +313,6 @@ class GitHubClient:
                 self._idle.append(requester)
 
     def _take_requester(self) -> Requester:
-        """Take an idle connection for one call, the last used one first, or open a new one."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -353,7 +352,6 @@ def _build_unreadable_error(doing: str, what: str) -> GitHubError:
 
 
 def _format_message(data: object) -> str:
-    """Format GitHub's message, with the details of a refused request."""
     if not isinstance(data, dict):
         return str(data or "")[:300]
     errors = data.get("errors")

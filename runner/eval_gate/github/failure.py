@@ -137,7 +137,6 @@ class GitHubError(Exception):
         return self.is_outcome_unknown
 
     def _describe_permission(self) -> str:
-        """Which permission is missing, of whom."""
         if self.permission is None:
             return ""
         if self.kind is FailureKind.FORBIDDEN and "personal access token" in self.detail.lower():
@@ -289,7 +288,6 @@ def build_certificate_error(error: OSError) -> GitHubError:
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exception and its causes, which HTTP clients keep in different places."""
     waiting, seen_ids = [error], set[int]()
     while waiting:
         one = waiting.pop()

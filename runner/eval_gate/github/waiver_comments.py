@@ -73,8 +73,6 @@ def _build_empty(discussion: Discussion, why: str) -> KnownWaivers:
 
 
 class _CommentReview:
-    """Review of the comments: the commands that count, and messages about the others."""
-
     def __init__(self, client: GitHubClient, discussion: Discussion, thread: CommandComments) -> None:
         self._rights = PermissionLookup(client)
         self._discussion = discussion
@@ -135,7 +133,6 @@ class _CommentReview:
     def _find_command_refusal(
         self, comment: PullRequestComment, command: WaiveCommand | MalformedCommand
     ) -> str | None:
-        """Return why this command does not count here, regardless of its author."""
         if isinstance(command, MalformedCommand):
             return command.message
         if command.commit is None and self._thread.from_fork:

@@ -34,12 +34,10 @@ class ModelRecording(Record, kw_only=True):
     """Commit at which that call was recorded; None if unknown."""
     providers: Annotated[tuple[Annotated[str, Meta(max_length=50)], ...], Meta(max_length=20)] = ()
     """Providers whose calls are replayed."""
-    replayed_calls: Annotated[int, Meta(ge=0)] = 0
-    """Calls in executions of this run that were answered from the recording."""
+    calls: Annotated[int, Meta(ge=0)] = 0
+    """Calls in executions of this run."""
     live_calls: Annotated[int, Meta(ge=0)] = 0
-    """Calls in executions of this run that the provider answered."""
-    incomplete_executions: Annotated[int, Meta(ge=0)] = 0
-    """Executions of this run with a call that got no answer, which have no score."""
+    """Those of them that the provider answered."""
 
 
 def merge_model_recordings(parts: Iterable[ModelRecording | None]) -> ModelRecording | None:
@@ -47,18 +45,14 @@ def merge_model_recordings(parts: Iterable[ModelRecording | None]) -> ModelRecor
     recordings = [one for one in parts if one is not None]
     if not recordings:
         return None
-    return replace(
-        recordings[0],
-        replayed_calls=sum(one.replayed_calls for one in recordings),
-        live_calls=sum(one.live_calls for one in recordings),
-        incomplete_executions=sum(one.incomplete_executions for one in recordings),
-    )
+    live_calls = sum(one.live_calls for one in recordings)
+    return replace(recordings[0], calls=sum(one.calls for one in recordings), live_calls=live_calls)
 
 
 class ExecutionCalls(Record, kw_only=True):
     """Model calls of one execution."""
 
-    replayed: Annotated[int, Meta(ge=0)] = 0
-    live: Annotated[int, Meta(ge=0)] = 0
-    misses: tuple[str, ...] = ()
-    """A sentence for each call that got no answer, because it is not in the recording or belongs to no execution."""
+    calls: Annotated[int, Meta(ge=0)] = 0
+    live_calls: Annotated[int, Meta(ge=0)] = 0
+    miss: str | None = None
+    """Why the first call without an answer has none: it is not in the recording, or belongs to no execution."""

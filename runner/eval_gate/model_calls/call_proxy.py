@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Final
 
 from aiohttp import ClientError, web
@@ -14,10 +13,10 @@ from yarl import URL
 
 from eval_gate.errors import GateError
 from eval_gate.model.base import Record
-from eval_gate.model.limits import MAX_RESPONSE_BYTES
+from eval_gate.model.limits import MAX_RESPONSE_BYTES, RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ExecutionCalls
 from eval_gate.model_calls.misses import describe_miss
-from eval_gate.model_calls.recording_file import CallRecording, ModelCall, RecordedCall
+from eval_gate.model_calls.recording_file import CallRecording, ModelCall
 from eval_gate.targets.http.forwarding import (
     BodyCopy,
     ForwardingProxy,
@@ -30,10 +29,6 @@ from eval_gate.targets.model.proxied_providers import EXECUTION_HEADER, GATE_PAT
 from eval_gate.text.redaction import Redactor
 from eval_gate.text.untrusted.http_response import DecompressionError
 
-MAX_MISSES: Final = 20
-"""Misses of one execution that are kept."""
-_EVENT: Final = re.compile(rb".*?(?:\r?\n){2}|.+\Z", re.DOTALL)
-"""One event of a stream, as which it is replayed."""
 _EXECUTIONS: Final = f"{GATE_PATH}/executions/"
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-")
 """The trace id of a W3C `traceparent`, which is the id of the execution."""
@@ -44,12 +39,8 @@ class _Execution:
 
     def __init__(self) -> None:
         self.numbers: Counter[str] = Counter()
-        self.replayed = self.live = 0
-        self.misses: list[str] = []
-
-    def add_miss(self, miss: str) -> None:
-        if len(self.misses) < MAX_MISSES:
-            self.misses.append(miss)
+        self.calls = self.live_calls = 0
+        self.miss: str | None = None
 
 
 class ModelCallProxy(ForwardingProxy):
@@ -62,7 +53,7 @@ class ModelCallProxy(ForwardingProxy):
         self._open: dict[str, _Execution] = {}
         self.outside = _Execution()
         """Calls that belong to no execution."""
-        self.calls = self.replayed = self.recorded = 0
+        self.calls = 0
         self.failure: GateError | None = None
         """Why the file cannot be written."""
 
@@ -72,20 +63,17 @@ class ModelCallProxy(ForwardingProxy):
         if path == f"{GATE_PATH}/runs" and request.method == "POST":
             self._open.clear()  # of a gate that was killed
             return _respond(self._recording.description)
-        execution_id = None
+        execution_id = request.headers.get(EXECUTION_HEADER)
         if path.startswith(_EXECUTIONS):
             execution_id, slash, rest = path.removeprefix(_EXECUTIONS).partition("/")
             if not slash:
                 return self._direct_execution(request.method, execution_id)
             path = f"/{rest}"
-        name = path.split("/")[1]
-        if name not in PROXIED:  # outside of executions, it may be a probe of the port
-            executions = [one for one in self._list_executions(request, execution_id) if one is not self.outside]
-            return self._miss(executions, "no provider of models is at this path of the proxy")
+        executions = self._list_executions(request, execution_id)
         body = BodyCopy(MAX_RESPONSE_BYTES)
         await body.add_rest(request.content)
         call = ModelCall(request.method, path, request.rel_url.raw_query_string, body.read_decoded(()))
-        return await self._respond_to_call(request, call, self._list_executions(request, execution_id))
+        return await self._respond_to_call(request, call, executions)
 
     def _direct_execution(self, method: str, execution_id: str) -> web.Response:
         """Begin an execution, or end it and return its calls."""
@@ -95,12 +83,11 @@ class ModelCallProxy(ForwardingProxy):
         execution = self._open.pop(execution_id, None) if method == "DELETE" else None
         if execution is None:
             return _refuse(f"no execution {execution_id[:200]} is open")
-        misses = (*self.outside.misses, *execution.misses)
-        return _respond(ExecutionCalls(replayed=execution.replayed, live=execution.live, misses=misses))
+        miss = self.outside.miss or execution.miss
+        return _respond(ExecutionCalls(calls=execution.calls, live_calls=execution.live_calls, miss=miss))
 
     def _list_executions(self, request: web.Request, execution_id: str | None) -> list[_Execution]:
         """List the executions to which a call may belong: the one that it names, else all that are open."""
-        execution_id = execution_id or request.headers.get(EXECUTION_HEADER)
         trace = _TRACE.match(request.headers.get("traceparent", ""))
         if execution_id is None and trace and trace[1] in self._open:  # else it is of the agent's own tracing
             execution_id = trace[1]
@@ -111,62 +98,57 @@ class ModelCallProxy(ForwardingProxy):
     async def _respond_to_call(
         self, request: web.Request, call: ModelCall, executions: list[_Execution]
     ) -> web.StreamResponse:
+        provider = next((name for name in PROXIED if call.path.startswith(f"{get_base_path(name)}/")), None)
+        if provider is None:
+            if call.path.split("/")[1] not in PROXIED:  # outside of executions, it may be a probe of the port
+                executions = [one for one in executions if one is not self.outside]
+            return self._miss(executions, "no provider of models is at this path of the proxy")
         self.calls += 1
-        redact, mode = Redactor(iter_exchange_secrets(request, None)), self._recording.mode
-        if problem := self._find_problem(call, len(executions)):
-            return self._miss(executions, problem)
-        (execution,) = executions
-        number = execution.numbers[call.key]
-        recorded = None
-        if mode is not CallMode.RECORD:
-            recorded = self._recording.find(call.key, number, repeats_last=execution is self.outside)
-        if recorded is not None:
-            execution.numbers[call.key] += 1
-            execution.replayed += 1
-            self.replayed += 1
-            return await _replay(request, recorded)
-        if mode is CallMode.REPLAY:
-            return self._miss(executions, describe_miss(call, self._recording, redact))
-        return await self._ask_provider(request, call, execution, redact)
-
-    def _find_problem(self, call: ModelCall, executions: int) -> str | None:
-        """Find why a call gets no answer, whatever is recorded."""
-        if executions > 1:
-            return (
-                f"a model call came while {executions} executions were open, and does not say to which it "
-                f"belongs: pass on the header {EXECUTION_HEADER}, or run one case at a time"
+        for execution in executions:
+            execution.calls += 1
+        if len(executions) > 1:
+            what = (
+                f"a model call came while {len(executions)} executions were open, and does not say to which it belongs"
             )
-        if not call.path.startswith(f"{get_base_path(call.provider)}/"):
-            return f"a model call came to another path than {get_base_path(call.provider)}/…"
-        if self._recording.mode is not CallMode.REPLAY and not self._addresses.get(call.provider):
-            return f"the address of {call.provider} is not set: {PROXIED[call.provider].address_variable}"
-        size = len(call.data)
-        return f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes" if size > MAX_RESPONSE_BYTES else None
+            return self._miss(executions, f"{what}: pass on the header {EXECUTION_HEADER}, or run one case at a time")
+        if len(call.data) > MAX_RESPONSE_BYTES:
+            return self._miss(executions, f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes")
+        (execution,) = executions
+        redact, number = Redactor(iter_exchange_secrets(request, None)), execution.numbers[call.key]
+        calls = self._recording.list_calls(call.key) if self._recording.mode is not CallMode.RECORD else ()
+        if execution is self.outside:  # where the last answer is repeated
+            number = min(number, len(calls) - 1)
+        if 0 <= number < len(calls):
+            execution.numbers[call.key] += 1
+            headers, body = {"Content-Type": calls[number].content_type}, calls[number].response.encode()
+            return web.Response(status=calls[number].status, headers=headers, body=body)
+        if self._recording.mode is CallMode.REPLAY:
+            return self._miss(executions, describe_miss(call, self._recording, redact))
+        return await self._ask_provider(provider, request, call, execution, redact)
 
     def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
         for execution in executions:
-            execution.add_miss(miss)
+            execution.miss = execution.miss or miss
         self._announce(f"Not answered: {miss}")
         return _refuse(miss)
 
     async def _ask_provider(
-        self, request: web.Request, call: ModelCall, execution: _Execution, redact: Redactor
+        self, provider: str, request: web.Request, call: ModelCall, execution: _Execution, redact: Redactor
     ) -> web.StreamResponse:
         """Forward a call, and record it if the provider answered it."""
-        name, path = call.provider, call.path.partition("?")[0]
-        rest = path.removeprefix(get_base_path(name)) + "".join(request.raw_path.partition("?")[1:])
-        url = URL(f"{self._addresses[name].rstrip('/')}{rest}", encoded=True)
+        path = call.path.partition("?")[0].removeprefix(get_base_path(provider))
+        query = "".join(request.raw_path.partition("?")[1:])  # as it came
+        url = URL(f"{self._addresses[provider].rstrip('/')}{path}{query}", encoded=True)
         headers = drop_connection_headers(request.headers)
         for header in ("Expect", "Accept-Encoding", EXECUTION_HEADER):
             headers.popall(header, None)
         headers["Host"], headers["Accept-Encoding"] = url.host_port_subcomponent or "", "identity"
-        execution.live += 1
+        execution.live_calls += 1
         try:
-            received = await self.forward(request, url, headers, call.data or None, MAX_RESPONSE_BYTES)
+            received = await self.forward(request, url, headers, call.data or None, RECORDING_LINE_BYTES)
         except (ClientError, OSError, TimeoutError) as error:
-            received = ReceivedResponse(error=f"{name} cannot be reached: {self.describe_error(error)}")
-        why = received.error or self._record(call, received, execution, redact)
-        if why:
+            received = ReceivedResponse(error=f"{provider} cannot be reached: {self.describe_error(error)}")
+        if why := received.error or self._record(call, received, execution, redact):
             self._announce(f"Not recorded: {redact(why)}")
         return await end_response(received)
 
@@ -179,37 +161,17 @@ class ModelCallProxy(ForwardingProxy):
             return f"the provider answered with HTTP {received.head.status}"
         if received.is_cut_off:
             return "the agent left before the end of a response"
-        try:
-            content = received.body.read_decoded(received.encodings)
-        except DecompressionError as error:
-            return str(error)
-        if len(content) > MAX_RESPONSE_BYTES:
-            return f"a response is larger than {MAX_RESPONSE_BYTES:,} bytes"
         number = execution.numbers[call.key]
         execution.numbers[call.key] += 1
         content_type = received.head.headers.get("content-type", "")
-        count = self._recording.count
         try:
-            why = self._recording.add(call, number, (received.head.status, content_type, content), redact)
+            content = received.body.read_decoded(received.encodings)
+            return self._recording.add(call, number, (received.head.status, content_type, content), redact)
+        except DecompressionError as error:
+            return str(error)
         except GateError as error:
             self.failure = self.failure or error
             return error.message
-        self.recorded += self._recording.count - count
-        return why
-
-
-async def _replay(request: web.Request, recorded: RecordedCall) -> web.StreamResponse:
-    """Answer from the recording: a stream event by event."""
-    headers = {"Content-Type": recorded.content_type}
-    if "event-stream" not in recorded.content_type:
-        return web.Response(status=recorded.status, headers=headers, body=recorded.content)
-    response = web.StreamResponse(status=recorded.status, headers=headers)
-    with suppress(ConnectionError):
-        await response.prepare(request)
-        for event in _EVENT.findall(recorded.content):
-            await response.write(event)
-        await response.write_eof()
-    return response
 
 
 def _refuse(why: str) -> web.Response:

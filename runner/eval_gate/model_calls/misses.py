@@ -13,6 +13,7 @@ from eval_gate.model_calls.recording_file import CallRecording, ModelCall
 from eval_gate.text.escape import format_count, to_one_line, truncate_text
 from eval_gate.text.json_values import ValuePath, iter_leaves
 from eval_gate.text.redaction import Redactor
+from eval_gate.text.sources.validation_errors import format_field_path
 
 MAX_COMPARED: Final = 300
 """Recorded requests that are compared with one that is missing."""
@@ -25,21 +26,28 @@ _CONTEXT: Final = 20
 def describe_miss(call: ModelCall, recording: CallRecording, redact: Redactor) -> str:
     """Describe as half a sentence why the recording has no answer, without keys."""
     what = f"`{to_one_line(call.method, 10)} {to_one_line(redact(call.path), _MAX_PATH)}`"
-    if recorded := recording.count_calls(call.key):
-        return f"{what} came more often in one execution than it is recorded ({format_count(recorded, 'time')})"
+    if recorded := recording.list_calls(call.key):
+        return f"{what} came more often in one execution than it is recorded ({format_count(len(recorded), 'time')})"
+    what += " is not in the recording"
     same_path = (one for one in recording if (one.method, one.path) == (call.method, call.path))
     mine = dict(iter_leaves(call.mask_body(redact)))
     candidates = [dict(iter_leaves(one.request)) for one in islice(same_path, MAX_COMPARED)]
     if not candidates:
-        return f"{what} is not in the recording, and no other request to this path is"
+        return f"{what}, and no other request to this path is"
     nearest = min(candidates, key=lambda theirs: len(_list_differences(theirs, mine)))
     differences = _list_differences(nearest, mine)
     if not differences:
-        return f"{what} is not in the recording: it differs from the nearest request only in masked text"
+        return f"{what}: it differs from the nearest request only in masked text"
     first, rest = differences[0], len(differences) - 1
+    texts = [_format_value(side[first]) if first in side else None for side in (nearest, mine)]
+    begin = max(len(os.path.commonprefix([text or "" for text in texts])) - _CONTEXT, 0)  # noqa: RUF071 (of texts)
+    old, new = (
+        "nothing" if text is None else f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`"
+        for text in texts
+    )
     more = f", and {format_count(rest, 'more difference')}" if rest else ""
-    old, new = _format_sides(nearest, mine, first)
-    return f"{what} is not in the recording: `{_format_path(first)}` differs (recorded {old}, now {new}){more}"
+    place = to_one_line(format_field_path(first).replace("`", "'"), _MAX_PATH) or "body"
+    return f"{what}: `{place}` differs (recorded {old}, now {new}){more}"
 
 
 def _list_differences(
@@ -50,21 +58,6 @@ def _list_differences(
     return [path for path in {**current, **recorded} if current.get(path, no_value) != recorded.get(path, no_value)]
 
 
-def _format_sides(
-    recorded: Mapping[ValuePath, JsonValue], current: Mapping[ValuePath, JsonValue], path: ValuePath
-) -> tuple[str, str]:
-    texts = [_format_value(side[path]) if path in side else "" for side in (recorded, current)]
-    begin = max(len(os.path.commonprefix(texts)) - _CONTEXT, 0)  # noqa: RUF071 (of texts, not of paths)
-    old, new = (f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`" for text in texts)
-    return old if path in recorded else "nothing", new if path in current else "nothing"
-
-
 def _format_value(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return to_one_line(text.replace("`", "'"), 3 * len(text))
-
-
-def _format_path(path: ValuePath) -> str:
-    """`messages[2].content`."""
-    words = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return to_one_line(words.removeprefix(".").replace("`", "'"), _MAX_PATH) or "body"

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from eval_gate.model_calls.recording_file import CallRecording
 from eval_gate.process.git import read_git_line
 from eval_gate.process.run import ProcessError, start_in_front
 from eval_gate.targets.http.forwarding import HOST
-from eval_gate.targets.model.proxied_providers import PROXIED, build_environment
+from eval_gate.targets.model.proxied_providers import ADDRESS_HINT, PROXIED, build_environment
 from eval_gate.text.escape import format_count
 
 _PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -37,9 +38,9 @@ async def run_proxied(
 
     Raises GateError for a recording, port or command that cannot be used, and for a file that could not be written.
     """
-    commit = read_git_line(Path.cwd(), "rev-parse", "HEAD")
-    recording = CallRecording(file, mode, commit)
-    if mode is CallMode.REPLAY and not recording.count:
+    recording = CallRecording(file, mode, read_git_line(Path.cwd(), "rev-parse", "HEAD"))
+    providers, without_keys = recording.description.providers, mode is CallMode.REPLAY
+    if without_keys and not providers:
         hint = "record first: eval-gate record -- CMD"
         raise GateError("invalid-recording", f"the recording {file} does not exist, or is empty", hint)
     addresses = {
@@ -48,27 +49,18 @@ async def run_proxied(
     proxy = ModelCallProxy(recording, addresses, announce)
     try:
         async with proxy.listen(place[1], place[0]) as port:
-            announce(f"Model calls through http://{HOST}:{port} are {_WORDS[mode]} {file}")
-            environment = build_environment(
-                os.environ,
-                f"http://{HOST}:{port}",
-                recording.description.providers,
-                without_keys=mode is CallMode.REPLAY,
+            address = f"http://{HOST}:{port}"
+            announce(f"Model calls through {address} are {_WORDS[mode]} {file}")
+            code = await _run_command(
+                command, build_environment(os.environ, address, providers, without_keys=without_keys)
             )
-            code = await _run_command(command, environment)
     finally:
         await proxy.aclose()
-    counts = f"{format_count(proxy.calls, 'model call')}: {proxy.replayed:,} replayed, {proxy.recorded:,} recorded"
-    announce(counts if proxy.calls else _NOTHING)
+    counts = f"{format_count(proxy.calls, 'model call')}, {recording.added:,} of them recorded"
+    announce(counts if proxy.calls else f"No model call came through the proxy: {ADDRESS_HINT}")
     if proxy.failure is not None:
         raise proxy.failure
-    return ExitCode.INCOMPLETE if code == 0 and proxy.outside.misses else code
-
-
-_NOTHING: Final = (
-    "No model call came through the proxy. The command has to call its models at the addresses in "
-    + ", ".join(row.address_variable or "" for row in PROXIED.values())
-)
+    return ExitCode.INCOMPLETE if code == 0 and proxy.outside.miss else code
 
 
 async def _run_command(command: Sequence[str], environment: dict[str, str]) -> int:
@@ -78,12 +70,10 @@ async def _run_command(command: Sequence[str], environment: dict[str, str]) -> i
     except ProcessError as error:
         raise GateError("command-not-started", error.message, "check the name and the path of the command") from error
     loop = asyncio.get_running_loop()
-    numbers = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]  # as nohup leaves it
-    for number in numbers:
-        loop.add_signal_handler(number, child.send_signal, number)
-    try:
+    with ExitStack() as stack:
+        for number in _PASSED_ON:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup leaves it
+                loop.add_signal_handler(number, child.send_signal, number)
+                stack.callback(loop.remove_signal_handler, number)
         await child.exited.wait()
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
     return child.code if child.code >= 0 else _SIGNAL_EXIT_BASE - child.code

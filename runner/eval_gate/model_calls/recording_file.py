@@ -9,9 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qsl, urlencode
@@ -20,12 +19,12 @@ from msgspec import Meta, MsgspecError
 from msgspec import json as json_of
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.files.reading import read_limited
 from eval_gate.files.writing import append_line, write_atomically
 from eval_gate.model.base import JsonValue, Record, decode_json
-from eval_gate.model.limits import RECORDING_BYTES, RECORDING_LINE_BYTES
+from eval_gate.model.limits import RECORDING_LINE_BYTES
 from eval_gate.model.model_recording import CallMode, ModelRecording
 from eval_gate.struct import replace
+from eval_gate.targets.model.recording import read_recording_bytes
 from eval_gate.text.json_values import iter_leaves, map_texts
 from eval_gate.text.key_forms import find_known_forms, mask_keys
 from eval_gate.text.redaction import Redactor
@@ -34,28 +33,23 @@ from eval_gate.text.urls import is_credential_name
 
 
 class ModelCall:
-    """Request of an agent to a model: method, path at the proxy, and body."""
+    """Request of an agent to a model: method, path at the proxy, and body.
+
+    `body` is the SHA-256 of one that is not JSON. `key` is the SHA-256 of the whole request without its headers, the
+    same for any order of the members of objects.
+    """
 
     def __init__(self, method: str, path: str, query: str, body: bytes) -> None:
         self.method = method
         pairs = [pair for pair in parse_qsl(query, keep_blank_values=True) if not is_credential_name(pair[0])]
         self.path = f"{path}?{urlencode(sorted(pairs))}" if pairs else path
-        self.provider = path.split("/")[1]
         self.data = body
-
-    @cached_property
-    def body(self) -> JsonValue:
-        """Parsed body; the SHA-256 of one that is not JSON."""
         try:
-            return parse_untrusted_json(self.data or b"null")
+            self.body = parse_untrusted_json(body or b"null")
         except UntrustedJsonError:
-            return {"sha256": hashlib.sha256(self.data).hexdigest()}
-
-    @cached_property
-    def key(self) -> str:
-        """SHA-256 of the whole request without its headers, the same for any order of the members of objects."""
-        text = json.dumps([self.method, self.path, self.body], sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+            self.body = {"sha256": hashlib.sha256(body).hexdigest()}
+        text = json.dumps([method, self.path, self.body], sort_keys=True, separators=(",", ":"))
+        self.key = hashlib.sha256(text.encode()).hexdigest()
 
     def mask_body(self, redact: Redactor) -> JsonValue:
         """Return the body for a file that people commit, without credentials by their form or name."""
@@ -76,14 +70,7 @@ class RecordedCall(Record, kw_only=True, omit_defaults=True):
     request: JsonValue = None
     status: Annotated[int, Meta(ge=200, le=299)]
     content_type: Annotated[str, Meta(pattern=r"^[\x20-\x7e]*\Z")] = ""
-    response: str = ""
-    response_bytes: bytes | None = None
-    """Response that is not UTF-8; `response` is empty then."""
-
-    @property
-    def content(self) -> bytes:
-        """Response as it was received."""
-        return self.response.encode() if self.response_bytes is None else self.response_bytes
+    response: str
 
 
 class CallRecording:
@@ -93,7 +80,8 @@ class CallRecording:
         """Read the file, which `record` replaces at its first call. Raises GateError `invalid-recording`."""
         self._file, self.mode, self._commit = file, mode, commit
         self._calls: defaultdict[str, list[RecordedCall]] = defaultdict(list)
-        self.count = 0
+        self.added = 0
+        """Number of calls that were recorded."""
         for call in _read_calls(file) if mode is not CallMode.RECORD else ():
             self._keep(call)
         self.description = self._describe()
@@ -102,29 +90,22 @@ class CallRecording:
     def __iter__(self) -> Iterator[RecordedCall]:
         return (call for calls in self._calls.values() for call in calls)
 
-    def find(self, key: str, number: int, *, repeats_last: bool = False) -> RecordedCall | None:
-        """Find the answer to a request that an execution makes for this time; with `repeats_last`, the last one."""
-        calls = self._calls.get(key, ())
-        place = min(number, len(calls) - 1) if repeats_last else number
-        return calls[place] if 0 <= place < len(calls) else None
-
-    def count_calls(self, key: str) -> int:
-        """Return how often an execution can make a request."""
-        return len(self._calls.get(key, ()))
+    def list_calls(self, key: str) -> Sequence[RecordedCall]:
+        """List the calls with this request that an execution can make, in their order."""
+        return self._calls.get(key, ())
 
     def add(self, call: ModelCall, number: int, response: tuple[int, str, bytes], redact: Redactor) -> str | None:
         """Record a call with its status, content type and response; return why not, or None. Raises GateError."""
-        if number > (recorded_count := self.count_calls(call.key)):
+        if number > (recorded_count := len(self.list_calls(call.key))):
             return "an earlier call with the same request is not recorded"
         if number < recorded_count:
             return None  # another execution has recorded it
         status, content_type, content = response
         try:
-            text, data = content.decode(), None
+            text = content.decode()
         except UnicodeDecodeError:
-            text, data = "", content
-        readable = content.decode(errors="replace")
-        if redact(readable) != readable or any(find_known_forms(readable)):
+            return "its response is no text"
+        if redact(text) != text or any(find_known_forms(text)):
             return "its response holds a key, or what looks like one"
         recorded = RecordedCall(
             key=call.key,
@@ -137,28 +118,27 @@ class CallRecording:
             status=status,
             content_type=content_type,
             response=text,
-            response_bytes=data,
         )
         line = json_of.encode(recorded) + b"\n"
         if len(line) > RECORDING_LINE_BYTES:
             return f"it is larger than {RECORDING_LINE_BYTES:,} bytes"
-        if self.mode is CallMode.RECORD and not self.count:
+        if self.mode is CallMode.RECORD and not self.added:
             write_atomically(self._file, b"")
         append_line(self._file, line)
+        self.added += 1
         self._keep(recorded)
         return None
 
     def _keep(self, call: RecordedCall) -> None:
         if call.number == len(self._calls[call.key]):  # of lines that a merge left twice, the first one counts
             self._calls[call.key].append(call)
-            self.count += 1
 
     def _describe(self) -> ModelRecording:
         described = ModelRecording(mode=self.mode, file=str(self._file))
-        if not self.count:
+        oldest = min(self, key=lambda call: call.recorded_at, default=None)
+        if oldest is None:
             return described
-        oldest = min(self, key=lambda call: call.recorded_at)
-        content = sorted((call.key, call.number, call.status, call.content_type, call.content) for call in self)
+        content = sorted((call.key, call.number, call.status, call.content_type, call.response) for call in self)
         return replace(
             described,
             digest=hashlib.sha256(repr(content).encode()).hexdigest()[:16],
@@ -170,26 +150,11 @@ class CallRecording:
 
 def _read_calls(file: Path) -> Iterator[RecordedCall]:
     """Yield the calls of a file, none if it does not exist. Raises GateError `invalid-recording`."""
-    try:
-        data = read_limited(file, RECORDING_BYTES)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _build_error(file, error.strerror or "cannot be read") from error
-    if len(data) > RECORDING_BYTES:
-        raise _build_error(file, f"is larger than {RECORDING_BYTES:,} bytes")
-    for number, line in enumerate(data.split(b"\n"), start=1):
+    for number, line in enumerate((read_recording_bytes(file) or b"").split(b"\n"), start=1):
         if line.strip():
             try:
                 yield decode_json(line[: RECORDING_LINE_BYTES + 1], RecordedCall)
             except MsgspecError as error:
-                raise _build_error(file, f"is not a recorded call: {str(error)[:200]}", number) from error
-
-
-def _build_error(file: Path, what: str, line: int | None = None) -> GateError:
-    return GateError(
-        "invalid-recording",
-        f"the recording {file} cannot be used",
-        "remove the line, or record again: eval-gate record -- CMD",
-        problems=[Problem(what, file=str(file), line=line)],
-    )
+                what = Problem(f"is not a recorded call: {str(error)[:200]}", file=str(file), line=number)
+                hint = "remove the line, or record again: eval-gate record -- CMD"
+                raise GateError("invalid-recording", "a recording cannot be used", hint, problems=[what]) from error

@@ -234,7 +234,6 @@ def write_report_files(
 
 
 def _try_write(files: Mapping[Path, str]) -> bool:
-    """Write the files; if another process has created one of them, remove those that were written."""
     new_files: list[Path] = []
     for file, text in files.items():
         descriptor = open_new_file(file)

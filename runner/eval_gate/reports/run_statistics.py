@@ -188,7 +188,6 @@ def compute_pass_rates(run: RunResult) -> PassRates:
 
 
 def _compute_baseline_rate(facts: BaselineFacts | None, excluded: list[PassCount]) -> float | None:
-    """Compute the pass rate of the baseline without the `excluded` cases."""
     if facts is None or not facts.pass_rate:
         return facts.pass_rate if facts else None
     judged = round(facts.passed / facts.pass_rate) - len(excluded)

@@ -111,7 +111,6 @@ def _compare_words(baseline: list[str], current: list[str]) -> Iterator[TextPiec
 
 
 def _join_pieces(pieces: Iterable[TextPiece]) -> list[TextPiece]:
-    """Join differences that have little equal text between them, and drop empty pieces."""
     listed = list(pieces)
     both = {piece.sign for piece in listed if piece.sign != " " and piece.text.strip()} == {"-", "+"}
     joined: list[TextPiece] = []
@@ -147,7 +146,6 @@ def _build_pieces(old: str, new: str) -> Iterator[TextPiece]:
 
 
 def _limit_pieces(pieces: list[TextPiece], limit: int) -> tuple[list[TextPiece], bool]:
-    """Return the pieces that fit on both sides, and whether these are all."""
     room: dict[Sign, int] = {"-": limit, "+": limit}
     fitting: list[TextPiece] = []
     for place, piece in enumerate(pieces):

@@ -106,7 +106,6 @@ def _write_if_readable(folder: Path, run: RunResult, pieces: Iterable[JsonPiece]
 
 
 def _write_files(folder: Path, run: RunResult, pieces: Iterable[JsonPiece], check: Callable[[bytes], object]) -> None:
-    """Write the run result and the files of its suites. What `check` raises of a piece ends it."""
     names = set[str]()
     with open_replacement(folder / RUN_NAME) as write:
         for number, some in groupby(pieces, key=lambda piece: piece.suite):
@@ -126,8 +125,6 @@ class _UnreadableError(Exception):
 
 
 class _ReadabilityCheck:
-    """Check, piece by piece, that a later run can read the JSON."""
-
     def __init__(self) -> None:
         self._bytes_left = RESULT_BYTES
         self._counted = JsonSizeCounter(RESULT_VALUES)
@@ -246,7 +243,6 @@ def _drop_defaults(value: object) -> object:
 
 @cache
 def _list_fields(kind: type[Struct]) -> tuple[tuple[str, str, object], ...]:
-    """Return the name of each field, its name in JSON, and its default."""
     return tuple(
         (one.name, one.encode_name, one.default_factory() if one.default_factory is not NODEFAULT else one.default)
         for one in structs.fields(kind)

@@ -50,7 +50,6 @@ def _delete_file(sandbox: Sandbox, path: str) -> str:
 
 
 def _format_path(path: str) -> str:
-    """Format an accepted path for a tool result."""
     names = [name for name in path.strip().split("/") if name not in {"", "."}]
     return "/".join(["tmp", *names])
 

@@ -62,7 +62,6 @@ async def make_run(session: Session, progress: RunObserver) -> ExecutedRun:
 
 
 async def _plan_with_reuse(session: Session) -> RunPlan:
-    """Plan a run, without the suites whose results it reuses."""
     plan = await plan_run(session)
     try:
         return await apply_reuse(session, plan)

@@ -69,8 +69,6 @@ class RerunSpending:
 
 
 class _SuspectedCase(Struct):
-    """One suspected case with its re-runs so far."""
-
     row: ResultRow
     rows: list[ResultRow] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
@@ -127,7 +125,6 @@ class ToolReruns:
             self._waiting = [key for key in self._waiting if key not in set(turn)]
 
     async def _rerun_until_decided(self, cases: Mapping[CaseKey, _SuspectedCase]) -> bool:
-        """Re-run these until each is decided; return false if no further re-run is possible."""
         reruns, allowance = self._reruns, self._spending.allowance
         while open_ := {key: one for key, one in cases.items() if reruns.should_rerun(key, one.trials)}:
             if (remaining := allowance.remaining) is not None:  # few re-runs are left: decide one case after the other
@@ -150,7 +147,6 @@ class ToolReruns:
         return False
 
     async def _run_round(self, cases: Mapping[CaseKey, _SuspectedCase]) -> None:
-        """Execute each of these cases once more."""
         rows_by_case = await self._tool.run_once({key: one.row for key, one in cases.items()})
         for key, one in cases.items():
             rows = rows_by_case[key]
@@ -339,7 +335,6 @@ class ToolCommand:
             return self._note_failure(f"it {process.ending} and wrote no results: {text}{f' ({hint})' if hint else ''}")
 
     def _read_write_times(self) -> dict[str, int]:
-        """Read when each results file or folder was written last."""
         return {name: Path(name).stat().st_mtime_ns for name in self._results.files if Path(name).exists()}
 
     def _note_failure(self, why: str) -> list[ResultRow]:

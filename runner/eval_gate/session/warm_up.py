@@ -103,7 +103,6 @@ class WarmUpRounds:
                 self._problem = f"{run.stop_reason or 'most cases have no score'} in round {number}"
 
     async def _make_round(self, number: int, rounds: int) -> RunResult | None:
-        """Make one round; None if the limits do not allow it."""
         wait_s, folder = self._get_wait_s(), self._session.folder / self._run.run_id / FOLDER
         run_id = f"{self._run.run_id}-{FOLDER}-{number}"
         is_resumed = (folder / run_id).exists()

@@ -69,7 +69,6 @@ def _read_file(file: Path, shown_as: str) -> bytes:
 
 
 def _find_entries(document: JsonValue) -> tuple[JsonValue, _Path]:
-    """Return the value that should be the list of tools, and its path in the document."""
     path: _Path = ()
     for key in ("result", "tools"):
         if isinstance(document, dict) and key in document:
@@ -86,8 +85,6 @@ def find_meta_version(meta: JsonValue) -> str | None:
 
 
 class _JsonToolReader(Struct):
-    """Collector of the tools and problems of one file."""
-
     file: str
     positions: JsonPositions
     tools: dict[str, ToolDefinition] = field(default_factory=dict)
@@ -95,7 +92,6 @@ class _JsonToolReader(Struct):
     problems: list[Problem] = field(default_factory=list)
 
     def add_tool(self, entry: JsonValue, path: _Path) -> None:
-        """Take one entry of the list as a tool, or note what is wrong with it."""
         if not isinstance(entry, dict):
             self.add_problem(path, f"expected a tool, got {describe_value(entry)}")
             return
@@ -124,7 +120,6 @@ class _JsonToolReader(Struct):
             self.tools[definition.name] = definition
 
     def add_problem(self, path: _Path, message: str) -> None:
-        """Note what is wrong at a place."""
         if len(self.problems) >= FINDINGS:
             raise _build_invalid_error(
                 self.file, [*self.problems, Problem("reading stopped here: there may be more problems", file=self.file)]

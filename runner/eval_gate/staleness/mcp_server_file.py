@@ -136,8 +136,6 @@ def build_invalid_error(shown_as: str, problems: list[Problem], hint: str | None
 
 
 class _ServerReader:
-    """Collector of problems with the servers of one file."""
-
     def __init__(self, shown_as: str, positions: JsonPositions) -> None:
         self._shown_as = shown_as
         self._positions = positions
@@ -145,12 +143,10 @@ class _ServerReader:
         self.notices: list[str] = []
 
     def add_problem(self, path: _Path, message: str) -> None:
-        """Note what is wrong at this path."""
         line = self._positions.find_line(path)
         self.problems.append(Problem(message, file=self._shown_as, line=line, field=format_field_path(path)))
 
     def read_server(self, name: str, entry: JsonValue, path: _Path) -> McpServerEntry | None:
-        """One server; None for one that is switched off or wrong."""
         if not isinstance(entry, dict):
             self.add_problem(path, f"expected a mapping with command or url, got {describe_value(entry)}")
             return None

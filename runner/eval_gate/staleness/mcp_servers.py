@@ -107,7 +107,6 @@ async def load_server_file(
 
 
 async def _list_program_tools(entry: McpServerEntry, root: Path, program_env: ProgramEnvironment) -> list[Tool]:
-    """Start an MCP server program, list its tools, and end it."""
     with require_extra("mcp", "listing the tools of an MCP server"):
         import mcp  # noqa: F401 (here, so that its absence is reported before a program starts)
 
@@ -163,7 +162,6 @@ def _resolve_folder(entry: McpServerEntry, root: Path) -> Path:
 
 
 def _find_duplicate(tools: Sequence[Tool | ToolDefinition]) -> str | None:
-    """Return a name that several tools have, or None."""
     return min((name for name, times in Counter(tool.name for tool in tools).items() if times > 1), default=None)
 
 
@@ -224,7 +222,6 @@ async def _load_all_pages(client: Client, tools: list[Tool]) -> None:
 
 
 def _describe_failure(failure: BaseException, mask: Mask | None) -> str:
-    """Describe the first error of a group in one line, truncated and without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     text = str(failure)
@@ -359,8 +356,6 @@ _FINAL_OUTPUT_S: Final = 0.2
 
 
 class _StdinStream:
-    """Standard input of the program as the client's stream for messages."""
-
     def __init__(self, lines: McpStdioTransport) -> None:
         self.send = lines.send
         self.aclose = lines.aclose

@@ -117,7 +117,6 @@ def _load_folder(folder: Path, location: str, root: Path) -> ToolRegistry:
 
 
 def _refuse_outside_link(path: Path, location: str, root: Path) -> None:
-    """Raise GateError if a path that is written as inside `root` leads out of it by a link."""
     plain_path = Path(os.path.normpath(path.absolute()))
     inside = plain_path.is_relative_to(os.path.normpath(root.absolute()))
     if inside and not path.resolve().is_relative_to(root.resolve()):

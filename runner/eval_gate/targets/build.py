@@ -116,7 +116,6 @@ _CHOICE_FIELDS = {"agentEndpoint": "endpoint", "agentFunction": "function", "tar
 
 
 def _parse_short_form(choice: TargetChoice) -> ModelSettings:
-    """Parse the model in `choice`: `--provider openai --model gpt-x`, or `--model openai:gpt-x`."""
     provider, colon, model = (choice.model or "").partition(":")
     described: dict[str, JsonValue] = {"provider": choice.provider, "model": choice.model}
     if choice.provider is None and colon and is_model_provider(provider):

@@ -168,7 +168,6 @@ class TargetCatalog:
         return chosen.settings.name, self._build_grader(None, chosen, eval_file)
 
     def _find_own(self, chosen: ResolvedTarget, eval_file: str, role: GraderRole) -> tuple[str, Grader] | None:
-        """Find the grader that a target names for a role."""
         settings, key = chosen.settings, role.target_key
         name = settings.judge_target if role is JUDGE else settings.user_target
         if name is not None:

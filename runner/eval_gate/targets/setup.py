@@ -74,8 +74,6 @@ NO_SETUP: Final = TargetSetup()
 
 
 class _Setting(NamedTuple):
-    """One setting: its whole value, its shown text, and its role."""
-
     name: str
     value: JsonValue
     shown_as: str | None
@@ -190,7 +188,6 @@ def _digest_query(settings: TargetSettings, url: JsonValue) -> Mapping[str, Json
 
 
 def _merge_values(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Merge two queries, with both values of a name that is in both."""
     return {**one, **{name: [one[name], value] if name in one else value for name, value in other.items()}}
 
 
@@ -205,7 +202,6 @@ def _open_settings(settings: BaseModel) -> dict[str, JsonValue]:
 
 
 def _open_value(value: object) -> JsonValue:
-    """Convert a value to JSON, with secrets opened."""
     match value:
         case Secret():
             return _open_value(value.open())

@@ -300,7 +300,6 @@ class TargetList:
         )
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
-        """Return the kind of a target and its canonical provider name."""
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = find_kind(word)
         if kind is None:
@@ -365,7 +364,6 @@ def _is_optional(unset: UnsetVariable, described: type[TargetSettings]) -> bool:
 
 
 def _is_same_path(unset: UnsetVariable, path: Sequence[str | int]) -> bool:
-    """Whether this is the place that the variable was for, in whichever spelling."""
     return [*map(_to_camel_step, unset.path)] == [*map(_to_camel_step, path)]
 
 
@@ -390,7 +388,6 @@ def _describe_reference(entry: JsonValue, path: Sequence[str | int]) -> str | No
 
 
 def _collect_validator_messages(described: type[TargetSettings], values: Mapping[str, JsonValue]) -> frozenset[str]:
-    """Collect the messages of custom validators for these values."""
     try:
         described.model_validate(values)
     except ValidationError as error:

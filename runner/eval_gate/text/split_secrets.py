@@ -101,7 +101,6 @@ class _Piece(NamedTuple):
     previous: _Piece | None
 
     def collect_pieces(self) -> list[tuple[int, int, int]]:
-        """Collect this piece and all pieces before it, the first one first."""
         pieces: list[tuple[int, int, int]] = []
         one: _Piece | None = self
         while one is not None:

@@ -53,22 +53,22 @@ def test_connect__nobody_listens__is_unreachable() -> None:
 
 def test_execution__proxy_that_goes_away__has_a_miss_whatever_the_agent_responded() -> None:
     async def respond(exchange: Exchange) -> None:
-        if exchange.number < 2:
-            exchange.answer({"replayed": 2, **RECORDING} if exchange.number else RECORDING)
+        if exchange.number < 3:
+            exchange.answer({"calls": 2, "liveCalls": 1} if exchange.number else RECORDING)
         else:
             exchange.reset()
 
-    async def execute(url: str) -> tuple[ModelProxy, str | None, ExecutionCalls, str | None]:
-        proxy = await ModelProxy.connect(url)
-        try:
-            return proxy, await proxy.begin("a"), await proxy.end("a"), await proxy.begin("b")
-        finally:
-            await proxy.aclose()
+    async def execute(url: str) -> tuple[ModelProxy, list[ExecutionCalls]]:
+        proxy, calls = await ModelProxy.connect(url), []
+        for name in "ab":
+            await proxy.begin(name)
+            calls.append(await proxy.end(name))
+        await proxy.aclose()
+        return proxy, calls
 
     with agent(respond) as running:
-        proxy, begun, calls, second = asyncio.run(execute(f"http://127.0.0.1:{running.port}"))
-    assert (begun, len(calls.misses), proxy.recording.incomplete_executions) == (None, 1, 1)
-    assert "cannot be reached" in calls.misses[0]
-    assert "cannot be reached" in (second or "")
+        proxy, (first, second) = asyncio.run(execute(f"http://127.0.0.1:{running.port}"))
+    assert (first.miss, proxy.recording.calls, proxy.recording.live_calls) == (None, 2, 1)
+    assert "cannot be reached" in (second.miss or "")
     (setting,) = proxy.settings
     assert (setting.name, setting.value, setting.default) == ("modelCalls", "replayed #0123456789abcdef", "live")

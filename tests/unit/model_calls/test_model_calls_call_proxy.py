@@ -5,31 +5,37 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from eval_gate.model.model_recording import CallMode
+from eval_gate.model_calls import call_proxy
 from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from eval_gate.struct import replace
 from eval_gate.targets.model.proxied_providers import PROXIED
-from tests.support.agents import Exchange, Handler, agent
+from tests.support.agents import Exchange, agent
 
 CHAT = "/openai/v1/chat/completions"
-EVENTS = [b'data: {"n": 1}\n\n', b"data: [DONE]\n\n"]
 
 
 async def provider(exchange: Exchange) -> None:
-    """Count its answers; `stream` asks for events, `fail` for an error, `leak` for a key."""
+    """Count its answers; some texts ask for events, an error, a key, or half an answer."""
     if b'"stream"' in exchange.body:
-        exchange.answer(b"".join(EVENTS), Content_Type="text/event-stream")
+        exchange.answer(b'data: {"n": 1}\n\ndata: [DONE]\n\n', Content_Type="text/event-stream")
     elif b'"fail"' in exchange.body:
         exchange.answer({"error": "slow down"}, "429 Too Many Requests")
     elif b'"leak"' in exchange.body:
         exchange.answer({"key": "ghp_" + "a1B2c3D4e5F6" * 3})
+    elif b'"break"' in exchange.body:
+        exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        await exchange.writer.drain()
+        exchange.reset()
     else:
         exchange.answer({"number": exchange.number})
 
@@ -50,33 +56,38 @@ class Client:
     def ask(self, text: str = "hi", path: str = CHAT, **headers: str) -> tuple[int, bytes]:
         return self.send("POST", path, {"model": "m", "prompt": text}, **headers)
 
-    def begin(self, number: str) -> None:
-        assert self.send("POST", f"/eval-gate/executions/{number}")[0] == 200
+    def begin(self, *names: str) -> None:
+        assert [self.send("POST", f"/eval-gate/executions/{name}")[0] for name in names] == [200] * len(names)
 
-    def end(self, number: str) -> dict:
-        status, body = self.send("DELETE", f"/eval-gate/executions/{number}")
+    def end(self, name: str) -> dict:
+        status, body = self.send("DELETE", f"/eval-gate/executions/{name}")
         return json.loads(body) if status == 200 else {"status": status}
 
 
-def use_proxy(
-    file: Path, mode: CallMode, client: Callable[[Client], object], handler: Handler = provider
-) -> tuple[object, ModelCallProxy, list[str]]:
-    """Let a client use a proxy in front of a provider, and return its result, the proxy and what was announced."""
+class Use(NamedTuple):
+    """What a client returned, and what the proxy did."""
+
+    result: Any
+    proxy: ModelCallProxy
+    announced: list[str]
+
+
+def use_proxy(file: Path, mode: CallMode, client: Callable[[Client], object]) -> Use:
+    """Let a client use a proxy in front of a provider."""
     announced: list[str] = []
 
-    async def main(url: str) -> tuple[object, ModelCallProxy]:
-        recording = CallRecording(file, mode, "3f2c1ab" * 5)
-        proxy = ModelCallProxy(recording, {"openai": f"{url}/base/v1"}, announced.append)
+    async def main(url: str) -> Use:
+        proxy = ModelCallProxy(CallRecording(file, mode), {"openai": f"{url}/base/v1"}, announced.append)
         try:
             async with proxy.listen(0) as port:
-                return await asyncio.to_thread(client, Client(port)), proxy
+                return Use(await asyncio.to_thread(client, Client(port)), proxy, announced)
         finally:
             await proxy.aclose()
 
-    with agent(handler) as running:
-        got, proxy = asyncio.run(main(f"http://127.0.0.1:{running.port}"))
+    with agent(provider) as running:
+        use = asyncio.run(main(f"http://127.0.0.1:{running.port}"))
         assert all(one.head.split(" ")[1].startswith("/base/v1/") for one in running.requests)
-        return got, proxy, announced
+        return use
 
 
 @pytest.fixture
@@ -86,158 +97,125 @@ def file(tmp_path, monkeypatch) -> Path:
 
 
 def test_call__recorded_and_replayed__is_the_same_in_order_and_holds_no_key(file) -> None:
+    secret = "super-secret-0815-value"
+
     def ask(client: Client) -> object:
         client.begin("1")
-        calls = [client.ask(), client.ask(), client.ask("other"), client.ask("stream")]
+        path, key = f"{CHAT}?key={secret}&alt=sse", f"Bearer {secret}"
+        calls = client.ask(), client.ask(), client.ask(f"say {secret}", path, authorization=key), client.ask("stream")
         return calls, client.end("1")
 
-    (first, counts), _, _ = use_proxy(file, CallMode.RECORD, ask)
-    assert [json.loads(body)["number"] for _, body in first[:3]] == [0, 1, 2]
-    assert (counts["live"], counts["replayed"], counts["misses"]) == (4, 0, [])
-    (again, counts), proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
-    assert (again, counts["replayed"], proxy.replayed) == (first, 4, 4)
-
-
-def test_call__headers_and_query_with_keys__are_in_no_line(file) -> None:
-    secret = "super-secret-0815-value"
-    use_proxy(
-        file,
-        CallMode.RECORD,
-        lambda one: one.ask(f"say {secret}", f"{CHAT}?key={secret}&alt=sse", authorization=f"Bearer {secret}"),
-    )
-    (line,) = file.read_text().splitlines()
-    assert (json.loads(line)["path"], secret in line) == (f"{CHAT}?alt=sse", False)
-    assert json.loads(line)["request"]["prompt"] == "say ***"
+    answers, calls = use_proxy(file, CallMode.RECORD, ask).result
+    assert [json.loads(body)["number"] for _, body in answers[:3]] == [0, 1, 2]
+    assert calls == {"calls": 4, "liveCalls": 4, "miss": None}
+    assert use_proxy(file, CallMode.REPLAY, ask).result == (answers, calls | {"liveCalls": 0})
+    assert secret not in file.read_text()
 
 
 def test_call__of_open_executions__goes_to_the_one_it_names(file) -> None:
+    trace = "0af7651916cd43dd8448eb211c80319c"
+
     def ask(client: Client) -> list[dict]:
-        trace = "0af7651916cd43dd8448eb211c80319c"
-        for number in ("a", "b", trace):
-            client.begin(number)
+        client.begin("a", "b", trace)
         client.ask(x_eval_gate_execution="a")
         client.ask(path=f"/eval-gate/executions/b{CHAT}")
         client.ask(traceparent=f"00-{trace}-b7ad6b7169203331-01")
-        return [client.end(number) for number in ("a", "b", trace, "a")]
+        return [client.end(name) for name in ("a", "b", trace, "a")]
 
-    ended, _, _ = use_proxy(file, CallMode.RECORD, ask)
-    assert [one.get("live") for one in ended] == [1, 1, 1, None]
+    calls = use_proxy(file, CallMode.RECORD, ask).result
+    assert [one.get("liveCalls") for one in calls] == [1, 1, 1, None]
     assert len(file.read_text().splitlines()) == 1  # the same call of each of them
 
 
 @pytest.mark.parametrize("mode", CallMode)
 def test_call__that_may_belong_to_several_executions__is_a_miss_of_each(file, mode) -> None:
     def ask(client: Client) -> list[dict]:
-        client.begin("a")
-        client.begin("b")
-        foreign = "00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01"
-        assert client.ask(traceparent=foreign)[0] == 404
+        client.begin("a", "b")
+        assert client.ask(traceparent="00-ffffffffffffffffffffffffffffffff-b7ad6b7169203331-01")[0] == 404
         return [client.end("a"), client.end("b")]
 
-    ended, _, _ = use_proxy(file, mode, ask)
-    assert all("while 2 executions were open" in one["misses"][0] for one in ended)
+    assert all("while 2 executions were open" in one["miss"] for one in use_proxy(file, mode, ask).result)
 
 
-def test_miss__in_an_execution__is_an_error_that_is_not_retried_and_names_what_differs(file) -> None:
+def test_miss__in_an_execution__names_what_differs_and_is_of_no_other(file) -> None:
     use_proxy(file, CallMode.RECORD, lambda one: one.ask("hello Ann"))
 
     def ask(client: Client) -> object:
         client.begin("a")
-        return client.ask("hello Bob"), client.end("a"), client.ask("hello Ann"), client.ask("hello Ann")
+        miss = client.ask("hello Bob"), client.end("a")
+        # outside of executions, the last answer is repeated; inside, it is not
+        client.ask("hello Ann")
+        client.ask("hello Ann")
+        client.begin("b")
+        client.ask("hello Ann")
+        client.ask("hello Ann")
+        return *miss, client.end("b")
 
-    (refused, ended, *fine), _, announced = use_proxy(file, CallMode.REPLAY, ask)
-    assert (refused[0], [status for status, _ in fine]) == (404, [200, 200])  # outside of executions, the last repeats
-    assert "`prompt` differs (recorded `hello Ann`, now `hello Bob`)" in json.loads(refused[1])["error"]["message"]
-    assert (len(ended["misses"]), announced) == (1, [f"Not answered: {ended['misses'][0]}"])
-
-
-def test_miss__more_often_than_recorded__is_one(file) -> None:
-    use_proxy(file, CallMode.RECORD, lambda one: one.ask())
-
-    def ask(client: Client) -> dict:
-        client.begin("a")
-        client.ask()
-        client.ask()
-        return client.end("a")
-
-    ended, _, _ = use_proxy(file, CallMode.REPLAY, ask)
-    assert "came more often in one execution than it is recorded (1 time)" in ended["misses"][0]
+    ((status, body), first, second), proxy, announced = use_proxy(file, CallMode.REPLAY, ask)
+    assert "`prompt` differs (recorded `hello Ann`, now `hello Bob`)" in first["miss"]
+    assert (status, json.loads(body)["error"]["message"]) == (404, f"Eval Gate: {first['miss']}")
+    assert "came more often in one execution than it is recorded (1 time)" in second["miss"]
+    assert announced == [f"Not answered: {one['miss']}" for one in (first, second)]
+    assert proxy.outside.miss is None
 
 
 def test_miss__outside_of_executions__counts_in_every_later_one(file) -> None:
     def ask(client: Client) -> list[dict]:
         client.ask()
-        for number in "ab":
-            client.begin(number)
+        client.begin("a", "b")
         return [client.end("a"), client.end("b")]
 
-    ended, proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
-    assert [len(one["misses"]) for one in ended] == [1, 1]
-    assert proxy.outside.misses
-
-
-def test_live__call_that_is_not_recorded__is_made_and_added_to_the_others(file) -> None:
-    use_proxy(file, CallMode.RECORD, lambda one: one.ask("old"))
-    (old, new), proxy, _ = use_proxy(file, CallMode.REPLAY_OR_LIVE, lambda one: (one.ask("old"), one.ask("new")))
-    assert ((old[0], new[0]), proxy.replayed, proxy.recorded) == ((200, 200), 1, 1)
-    assert len(file.read_text().splitlines()) == 2
+    calls, proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
+    assert proxy.outside.miss
+    assert [one["miss"] for one in calls] == [proxy.outside.miss] * 2
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("fail", "HTTP 429"), ("leak", "holds a key, or what looks like one")], ids=str
+    ("text", "why"),
+    [
+        ("fail", "HTTP 429"),
+        ("leak", "holds a key, or what looks like one"),
+        ("break", "the connection broke"),
+        ("other", "is not a regular file"),
+    ],
+    ids=str,
 )
-def test_record__response_that_may_not_be_stored__passes_and_says_why(file, text, why) -> None:
-    (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask(text))
-    assert (status, proxy.recorded, file.exists()) == (429 if text == "fail" else 200, 0, False)
-    assert why in announced[0]
+def test_record__response_that_cannot_be_stored__passes_and_says_why(file, text, why) -> None:
+    if text == "other":
+        file.mkdir()
 
+    def ask(client: Client) -> int | None:
+        try:
+            return client.ask(text)[0]
+        except (http.client.HTTPException, OSError):
+            return None
 
-def test_record__provider_that_breaks_off__is_not_recorded(file) -> None:
-    async def breaks(exchange: Exchange) -> None:
-        exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-        await exchange.writer.drain()
-        exchange.reset()
-
-    def ask(client: Client) -> None:
-        with pytest.raises((http.client.HTTPException, OSError)):
-            client.ask()
-
-    _, proxy, announced = use_proxy(file, CallMode.RECORD, ask, breaks)
-    assert (proxy.recorded, announced[0].startswith("Not recorded: the connection broke")) == (0, True)
+    status, proxy, announced = use_proxy(file, CallMode.RECORD, ask)
+    assert (status, file.is_file()) == ({"fail": 429, "break": None}.get(text, 200), False)
+    assert re.match(f"Not recorded: .*{why}", announced[0])
+    assert (proxy.failure is not None) is (text == "other")
 
 
 @pytest.mark.parametrize(
-    ("path", "misses"), [("/mistral/v1/chat", 0), ("/", 0), ("/openai/chat", 1), ("/azure/openai/x", 1)]
+    ("path", "is_miss"), [("/mistral/v1/chat", False), ("/", False), ("/openai/chat", True), (CHAT, True)]
 )
-def test_call__that_can_go_nowhere__is_refused_and_a_miss_if_it_is_of_a_provider(file, path, misses) -> None:
-    (status, body), proxy, _ = use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path))
-    assert (status, b"Eval Gate" in body, len(proxy.outside.misses)) == (404, True, misses)
+def test_call__that_can_go_nowhere__is_a_miss_but_for_a_probe_of_the_port(file, monkeypatch, path, is_miss) -> None:
+    monkeypatch.setattr(call_proxy, "MAX_RESPONSE_BYTES", 3)
 
-
-def test_call__to_no_provider__is_a_miss_of_an_execution_alone(file) -> None:
     def ask(client: Client) -> object:
-        probe = client.send("GET", "/health")[0]
+        status = client.ask(path=path)[0]
         client.begin("a")
-        return probe, client.ask(path="/v1/chat/completions")[0], client.end("a")["misses"]
+        client.ask(path=path)
+        return status, client.end("a")["miss"] is not None
 
-    (probe, status, misses), proxy, _ = use_proxy(file, CallMode.REPLAY, ask)
-    assert (probe, status, len(misses), proxy.outside.misses) == (404, 404, 1, [])
+    result, proxy, _ = use_proxy(file, CallMode.RECORD, ask)
+    assert (*result, proxy.outside.miss is not None) == (404, True, is_miss)
 
 
 def test_call__of_an_execution_called_like_a_provider__goes_to_the_provider(file, monkeypatch) -> None:
     monkeypatch.setitem(PROXIED, "openai", replace(PROXIED["openai"], default_address="https://model.example"))
-
-    def ask(client: Client) -> int:
-        return client.ask(path="/eval-gate/executions/openai@127.0.0.1:9/openai/chat")[0]
-
-    assert use_proxy(file, CallMode.RECORD, ask)[0] == 200
-
-
-def test_record__file_that_cannot_be_written__is_told_and_the_agent_has_its_response(file) -> None:
-    file.mkdir()
-    (status, _), proxy, announced = use_proxy(file, CallMode.RECORD, lambda one: one.ask())
-    assert (status, proxy.recorded, announced[0][:13]) == (200, 0, "Not recorded:")
-    assert proxy.failure is not None
+    path = "/eval-gate/executions/openai@127.0.0.1:9/openai/chat"
+    assert use_proxy(file, CallMode.RECORD, lambda one: one.ask(path=path)[0]).result == 200
 
 
 def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) -> None:
@@ -246,5 +224,5 @@ def test_run__that_begins__forgets_executions_of_a_gate_that_was_killed(file) ->
         status, body = client.send("POST", "/eval-gate/runs")
         return status, json.loads(body), client.end("killed")
 
-    (status, described, ended), _, _ = use_proxy(file, CallMode.RECORD, ask)
-    assert (status, described["mode"], described["digest"], ended) == (200, "record", None, {"status": 404})
+    status, description, calls = use_proxy(file, CallMode.RECORD, ask).result
+    assert (status, description["mode"], description["digest"], calls) == (200, "record", None, {"status": 404})

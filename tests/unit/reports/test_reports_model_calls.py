@@ -15,21 +15,16 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
 @pytest.mark.parametrize(
     ("mode", "fields", "sentence"),
     [
-        ("replay", {"replayed_calls": 3}, f"{REPLAYED}."),
-        ("replay", {"incomplete_executions": 2}, f"{REPLAYED}; 2 executions made calls without an answer."),
-        (
-            "replay-or-live",
-            {"replayed_calls": 1, "live_calls": 1},
-            f"{REPLAYED}; not in it, and made live: 1 call.",
-        ),
+        ("replay", {}, f"{REPLAYED}."),
+        ("replay-or-live", {"live_calls": 1}, f"{REPLAYED}; not in it, and made live: 1 call."),
         (
             "replay",
-            {"replayed_calls": 1, "recorded_at": "2026-11-21T09:59:00+00:00", "commit": None},
+            {"recorded_at": "2026-11-21T09:59:00+00:00", "commit": None},
             "Model calls of the agent are replayed from `f.jsonl`, recorded less than a day ago.",
         ),
         (
             "replay",
-            {"replayed_calls": 1, "recorded_at": "yesterday"},
+            {"recorded_at": "yesterday"},
             "Model calls of the agent are replayed from `f.jsonl`.",
         ),
         (
@@ -40,7 +35,7 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
     ],
 )
 def test_describe_model_calls__of_a_run__says_what_answered_them(mode, fields, sentence) -> None:
-    recording = ModelRecording(mode=CallMode(mode), file="f.jsonl", **OLD | fields)
+    recording = ModelRecording(mode=CallMode(mode), file="f.jsonl", calls=3, **OLD | fields)
     assert describe_model_calls(make_run({"a": "passed"}, model_recording=recording)) == sentence
 
 
@@ -53,8 +48,8 @@ def test_describe_model_calls__none_came_through__does_not_claim_a_replay() -> N
 
 
 def test_merge_model_recordings__of_shards__adds_their_calls() -> None:
-    one = ModelRecording(mode=CallMode.REPLAY, file="f", replayed_calls=1, live_calls=2, incomplete_executions=3)
+    one = ModelRecording(mode=CallMode.REPLAY, file="f", calls=3, live_calls=2)
     merged = merge_model_recordings([None, one, one])
     assert merged is not None
-    assert (merged.replayed_calls, merged.live_calls, merged.incomplete_executions) == (2, 4, 6)
+    assert (merged.calls, merged.live_calls) == (6, 4)
     assert merge_model_recordings([None]) is None

@@ -145,7 +145,6 @@ def write_comment_in(
 def _render_and_write(
     step: Step, number: int, draft: CommentDraft, context: ReportContext, sticky: StickyComment | None, log: StepLog
 ) -> WrittenComment:
-    """Write the comment, shorter if GitHub finds it too long, and return it with its text."""
     for start in range(min(MAX_SHORTER_VERSIONS + 1, len(DETAIL_LEVELS))):
         body = draft.render(context, start)
         try:

@@ -71,7 +71,6 @@ def publish_drift(step: Step, finding: BranchDrift | None, context: ReportContex
 
 
 def _publish_issue(step: Step, finding: BranchDrift, branch: str, context: ReportContext, log: StepLog) -> str | None:
-    """Create, update or close the drift issue of the branch, and return its address if it is open."""
     client, key, drift = step.client, step.publication.maker.gate, finding.drift
     issue = find_issue(client, key)
     if has_newer_run(client, step.environment.workflow_path, branch, step.environment.run_id):

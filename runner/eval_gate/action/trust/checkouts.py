@@ -88,7 +88,6 @@ def _iter_config_files(settings: StepSettings, workspace: Path) -> Iterator[Path
 
 
 def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
-    """List the folders of eval files, with links resolved, and the target lists found for them."""
     # the readers of all formats, which no other event needs before its answers from GitHub are there
     from eval_gate.formats.discovery import find_eval_files
     from eval_gate.targets.target_list import find_targets_file
@@ -102,7 +101,6 @@ def _list_eval_folders(config: RunConfig, workspace: Path) -> frozenset[Path]:
 
 
 def _list_configured_paths(config: RunConfig) -> tuple[str, ...]:
-    """List the files and folders that the configuration names for reading, without URLs."""
     target = config.target
     paths = (
         target.targets if isinstance(target.targets, str) else None,

@@ -194,8 +194,6 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
 
 
 class _LevelSeries:
-    """Values of one level over the runs."""
-
     def __init__(self, runs: Sequence[RunLevels], measured: LevelKind) -> None:
         self._measured = measured
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0
@@ -211,7 +209,6 @@ class _LevelSeries:
                 self._open = None
 
     def find_degradation(self) -> Degradation | None:
-        """Return the degradation that persists in the newest run, or None."""
         if self._open is None:
             return None
         place, runs = self._open.place, self._runs

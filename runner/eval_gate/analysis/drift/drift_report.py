@@ -281,7 +281,6 @@ def _format_commit_link(run: HistoryRun | RunLevels, context: ReportContext) -> 
 
 
 def _format_link(text: str, path: str, context: ReportContext) -> str:
-    """Format a link into the repository, or code if the repository is unknown."""
     return f"[{text}]({context.server_url}/{context.repository}/{path})" if context.repository else f"`{text}`"
 
 

@@ -90,7 +90,6 @@ class DraftCall(FrozenStruct):
         return mode
 
     def _check_options(self, mode: DraftMode) -> None:
-        """Check that nothing is missing and nothing is given that the mode would ignore. Raises GateError."""
         if mode is DraftMode.QUESTIONS and len(self.files) != 1:
             raise GateError(
                 "missing-questions",

@@ -46,7 +46,6 @@ class _Review(FrozenStruct):
     tokens: TokenData
 
     def describe_missing(self, what: str) -> str:
-        """Say that responses are not stored here, and how to see them."""
         text = f"{what} not stored in {to_console_line(self.store.file.parent.as_posix(), 500)}"
         return f"{text}. To see what the agent responds, draft again: eval-gate draft QUESTIONS -o NEW-FILE"
 
@@ -145,7 +144,6 @@ def _review_files(files: Sequence[CaseFile], review: _Review) -> None:
 
 
 def _review_file(path: Path, root: Path, review: _Review) -> bool:
-    """Review the drafts of one file, and return whether to go on with the next file."""
     skipped: set[str] = set()
     accepted = dropped = 0
     goes_on = True
@@ -190,7 +188,6 @@ def _write_decision(
 
 
 def _edit_case(file: CaseFile, case: EvalCase, stored: StoredResponses | None, review: _Review) -> None:
-    """Let the person edit the text of a case until it is valid, or the edit is undone."""
     try:
         text = old_text = file.get_case_text(case)
         while (text := edit_text(text, file.path.suffix)) != old_text:

@@ -62,7 +62,6 @@ def update_cases(call: DraftCall) -> ExitCode:
 
 
 def _select_cases(files: Sequence[CaseFile], names: Sequence[str]) -> Mapping[CaseKey, EvalCase]:
-    """Find the cases with these ids, or else those that match as globs. Raises GateError with every problem."""
     cases = [case for file in files for case in file.suite.cases]
     formats = {file.shown_as: file.suite.format for file in files}
     selected: dict[CaseKey, EvalCase] = {}
@@ -101,7 +100,6 @@ def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, Obser
 async def _update_file(
     file: CaseFile, chosen: Mapping[CaseKey, EvalCase], observed: Mapping[CaseKey, ObservedCase], tokens: TokenData
 ) -> CaseFile:
-    """Update the chosen cases of a file, and print remarks on what still fails."""
     for case in file.suite.cases:
         if case.key not in chosen:
             continue

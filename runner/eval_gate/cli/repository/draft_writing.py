@@ -99,7 +99,6 @@ def _build_set(observed: ObservedRun) -> ObservationSet:
 
 
 def _build_empty_error(drafts: DraftFile, run_id: str | None) -> GateError:
-    """Build the error for a source without drafts; `run_id` is the run that executed the questions, if any."""
     resume = f"see why, then continue with --resume {run_id} and the same options" if run_id else None
     return GateError(
         "no-drafts",
@@ -132,7 +131,6 @@ def _format_question(observation: Observation) -> str:
 
 
 def _print_summary(drafts: DraftFile, source: ObservationSet, call: DraftCall) -> None:
-    """Print the written drafts, the skipped questions with reasons, and behavior that the drafts lack."""
     assert call.output is not None
     executions = sum(len(case.observation.responses) for case in drafts.cases)
     drafted = format_count(len(drafts.cases), "draft")
@@ -165,7 +163,6 @@ def _print_skipped(skipped: Sequence[SkippedObservation], *, every: bool) -> Non
 
 
 def _print_lines(lines: Sequence[str]) -> None:
-    """Print lines that may hold untrusted text."""
     for line in lines:
         print_output(reveal_all_invisible(line))
 
@@ -211,7 +208,6 @@ def _read_mode(call: DraftCall, mode: DraftMode, config: RunConfig, redact: Reda
 
 
 def _record(port: int, config: RunConfig, redact: Redactor) -> ObservationSet:
-    """Record the chosen HTTP target until a signal. Raises GateError."""
     from eval_gate.drafts.sources.proxy import ProxyRecording, record_proxy
     from eval_gate.process.signals import run_async
     from eval_gate.targets.build_context import BuildContext

@@ -117,7 +117,6 @@ def init(
 
 
 def _require_consent(plan: StarterPlan, questions: Questions) -> None:
-    """Ask whether to rewrite files. Raises GateError `not-confirmed` without a yes."""
     from eval_gate.errors import GateError
     from eval_gate.text.escape import format_count
 

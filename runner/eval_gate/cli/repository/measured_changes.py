@@ -126,7 +126,6 @@ def _find_commit(root: Path, since: str | None) -> str | None:
 
 
 def _describe_decision(suite: MeasuredSuite, setup: Sequence[str], measured: Sequence[str]) -> str:
-    """Describe what a run does with a suite that measures these changed files."""
     if suite.digest is None:
         return f"runs: {suite.problem or REASON_WORDS[RunReason.NO_MEASURES]}"
     reason = RunReason.SETUP_CHANGED if setup else RunReason.FILES_CHANGED
@@ -135,7 +134,6 @@ def _describe_decision(suite: MeasuredSuite, setup: Sequence[str], measured: Seq
 
 
 def _iter_list(title: str, lines: Sequence[str], limit: int | None = None) -> Iterator[str]:
-    """Yield a title, the lines below it, and an empty line; nothing without lines."""
     if lines:
         yield to_console_line(title)
         yield from (f"  {to_console_line(line)}" for line in lines[:limit])

@@ -106,7 +106,6 @@ def _iter_entry_lines(edit: EditedWaivers, today: date) -> Iterator[str]:
 
 
 def _check_cases(waivers: Sequence[Waiver], places: WaiverPaths) -> str | None:
-    """Check that every waiver names a case, and return why that cannot be known, or None."""
     try:
         unknown = find_unknown_waivers(
             waivers, places.evals, Path.cwd(), places.results, has_external=places.has_external

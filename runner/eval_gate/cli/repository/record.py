@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from pathlib import Path
+from typing import Final, NoReturn
 
 import typer
 
 from eval_gate.cli import options
+from eval_gate.errors import GateError, format_suggestion
+from eval_gate.model.model_recording import CallMode
 
-if TYPE_CHECKING:
-    from eval_gate.model.model_recording import CallMode
-
-DEFAULT_RECORDING: Final = ".eval-gate/model-calls.jsonl"
 _COMMAND: Final = options.argument("CMD", "Command to run, with its arguments, behind `--`.")
 _RECORDING: Final = options.option(
-    "File of recorded model calls.", "--recording", default=DEFAULT_RECORDING, metavar="FILE"
+    "File of recorded model calls.", "--recording", default=".eval-gate/model-calls.jsonl", metavar="FILE"
 )
 _PORT: Final = options.option("Port of the proxy.  [default: a free one]", metavar="N", min=1, max=65535)
 _HOST: Final = options.option(
     "Address at which the proxy listens; 0.0.0.0 lets containers of this machine reach it.",
     default="127.0.0.1",
     metavar="ADDRESS",
+)
+_ON_MISS: Final = options.option(
+    "What a call that is not recorded gets: error, or live (the provider's answer, which is recorded).",
+    default="error",
+    metavar="KIND",
 )
 
 
@@ -37,47 +41,36 @@ def record(
 
     Exit codes: that of the command; 2 usage error, or the command cannot be started.
     """
-    from eval_gate.model.model_recording import CallMode
-
-    _run(command, recording, (host, port), CallMode.RECORD)
+    _run(command, recording, (host, port or 0), CallMode.RECORD)
 
 
 def replay(
     command: list[str] = _COMMAND,
     *,
-    on_miss: str = options.option(
-        "What a call that is not recorded gets: error, or live (the provider's answer, which is recorded).",
-        default="error",
-        metavar="KIND",
-    ),
+    on_miss: str = _ON_MISS,
     recording: str = _RECORDING,
     port: int | None = _PORT,
     host: str = _HOST,
 ) -> None:
-    """Run a command, and answer the model calls of its agent from a recording.
+    """Run a command, and answer the model calls of its agent from a recording, without keys.
 
-    No key and no network is needed. A call that is not in the recording is an evaluation error of its case, which names
-    what differs. With `--on-miss live` only such calls are made, and recorded.
+    A call that is not recorded is an evaluation error of its case, which names what differs. With `--on-miss live` only
+    such calls are made, and recorded.
 
       eval-gate replay -- eval-gate run
 
     Exit codes: that of the command, but 3 instead of 0 if a call that belongs to no case is not recorded; 2 usage
     error, or the command cannot be started.
     """
-    from eval_gate.errors import GateError, format_suggestion
-    from eval_gate.model.model_recording import CallMode
-
     modes = {"error": CallMode.REPLAY, "live": CallMode.REPLAY_OR_LIVE}
     if on_miss not in modes:
         raise GateError("unknown-value", f"--on-miss is error or live{format_suggestion(on_miss, modes)}")
-    _run(command, recording, (host, port), modes[on_miss])
+    _run(command, recording, (host, port or 0), modes[on_miss])
 
 
-def _run(command: list[str], recording: str, place: tuple[str, int | None], mode: CallMode) -> NoReturn:
-    from pathlib import Path
-
+def _run(command: list[str], recording: str, place: tuple[str, int], mode: CallMode) -> NoReturn:
     from eval_gate.cli.terminal.console import print_message
     from eval_gate.model_calls.proxied_command import run_proxied
     from eval_gate.process.signals import run_async
 
-    raise typer.Exit(run_async(run_proxied(command, Path(recording), mode, (place[0], place[1] or 0), print_message)))
+    raise typer.Exit(run_async(run_proxied(command, Path(recording), mode, place, print_message)))

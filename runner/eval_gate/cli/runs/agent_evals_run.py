@@ -118,7 +118,6 @@ def run_suites(call: SuitesCall) -> ExitCode:
 
 
 def _run_each_target(call: SuitesCall) -> ExitCode:
-    """Run the suites once for each target, with a report of each, and tabulate the results."""
     names = [*call.target_settings]
     check_target_names(names)
     with reserve_stdout():
@@ -160,7 +159,6 @@ def _has_passed(run: RunResult) -> bool:
 
 
 def _run_once(call: SuitesCall, settings: Mapping[str, JsonValue]) -> ReportedRun:
-    """Run the suites once, store the result, and write the reports."""
     with reserve_stdout():
         return run_async(_run_and_report(call, call.build_session(settings)))
 
@@ -266,14 +264,12 @@ def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
 
 
 def _iter_suite_files(folder: Path) -> Iterator[Path]:
-    """Yield the paths that may be suites, by name, without hidden files."""
     for path in sorted(folder.iterdir()):
         if path.suffix == SUFFIX and not path.name.startswith(".") and (path.is_symlink() or path.is_file()):
             yield path
 
 
 def _check_suite_name(name: str) -> None:
-    """Check that the name of a suite is a single name and not a path. Raises GateError if it is not."""
     try:
         names = split_path(name)
     except SandboxError as error:

@@ -109,7 +109,6 @@ class _UnreachableError(_UnreadableError):
 
 
 async def _read_document(connection: Connection, request: HttpRequest) -> JsonValue | Exception:
-    """Read one document; None if the server has none there, and an exception that says why it cannot be read."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             head, body = await connection.exchange(request)

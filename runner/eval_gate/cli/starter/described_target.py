@@ -145,7 +145,6 @@ class AgentRequest(FrozenStruct):
 def _describe_server(
     url: str, wishes: StarterRequest, settings: Settings, folder: Path, questions: Questions
 ) -> DescribedAgent:
-    """Describe the agent at the address or below it. Asks only its scheme, host and port."""
     protocol, model = (wishes.flags.get(key) for key in ("agentProtocol", "model"))
     server = run_async(read_documents(url))
     found_routes = find_routes(server)
@@ -244,12 +243,10 @@ def _find_model_place(route: AgentRoute) -> tuple[str, ...]:
 
 
 def _needs_reading(route: AgentRoute, settings: Mapping[str, JsonValue]) -> bool:
-    """Whether settings have to say where the response has its parts."""
     return route.protocol is None and not route.is_text and not {"agentProtocol", "responseFormat"} & settings.keys()
 
 
 def _build_entry(request: AgentRequest, url: str, settings: Mapping[str, JsonValue]) -> Settings:
-    """Build the description of a target that gets this request."""
     route = request.route
     entry: Settings = {"name": TARGET_NAME, "provider": "http", "url": url}
     entry |= {"agentProtocol": str(route.protocol)} if route.protocol else {}
@@ -303,7 +300,6 @@ def choose_reading(entry: Mapping[str, JsonValue], document: JsonValue, question
 
 
 def _presume_route(path: str, protocol: JsonValue) -> AgentRoute:
-    """Build the route of a server that does not describe it."""
     preset = None if protocol in {None, PresetName.EVAL_GATE} else PresetName(str(protocol))
     fields = (RequestField(("requestFields", "model")),) if preset in _WITH_MODEL else ()
     return AgentRoute(path, protocol=preset, fields=fields)
@@ -359,7 +355,6 @@ def check_url(url: str, what: str) -> None:
 
 
 def _describe_probe(response: Response) -> Iterator[str]:
-    """Describe what a run reads in this response."""
     yield f'response    "{to_console_line(response.text, 200)}"'
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"

@@ -91,7 +91,6 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
 
 
 def _describe_protocol(plan: StarterPlan) -> str:
-    """Describe the protocol of the agent, and where to change it."""
     if plan.agent.entry is not None:
         return f"{TARGETS} says what it takes and returns."
     if plan.agent.preset:
@@ -122,7 +121,6 @@ _TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hell
 
 
 def _find_line(plan: StarterPlan, name: str, mark: str) -> int:
-    """Find the number (from 1) of the first line with `mark` in a file to be written."""
     return next(number for number, line in enumerate(plan.texts[name].splitlines(), 1) if mark in line)
 
 

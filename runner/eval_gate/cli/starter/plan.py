@@ -147,7 +147,6 @@ def _find_way_up(places: tuple[str, ...]) -> str:
 
 
 def _list_missing_lines(old_config: RunConfig, config: RunConfig, agent: EvaluatedAgent) -> tuple[str, ...]:
-    """List the lines that a configuration needs to lead to this target; none if it does."""
     same = old_config.target == config.target
     if agent.entry is not None:
         same = (old_config.target.targets, old_config.target.name) == (TARGETS, TARGET_NAME)
@@ -200,7 +199,6 @@ def _decide_warm_up(
 
 
 def _note_missing_warm_up(plan: StarterPlan, old_config: RunConfig | None, warm_up: int | None) -> None:
-    """Note the line that an unchanged configuration lacks."""
     if old_config is not None and old_config.warm_up != warm_up and CONFIG not in plan.texts:
         line = "omit `warmUp`" if warm_up is None else f"add `warmUp: {warm_up}`"
         plan.notes.append(f"not written warmUp: your configuration is kept; {line}")

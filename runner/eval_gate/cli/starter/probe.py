@@ -73,7 +73,6 @@ def probe_target(
 
 
 def _get_variable(value: str) -> str:
-    """Get the name of the variable that the value of a header ends with."""
     return value.rpartition("${{ ")[2].removesuffix(" }}")
 
 

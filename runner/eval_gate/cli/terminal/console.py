@@ -115,8 +115,6 @@ def print_problems(problems: Sequence[Problem]) -> None:
 
 
 class _LineHandler(logging.Handler):
-    """Log handler that writes one line for each message."""
-
     def emit(self, record: logging.LogRecord) -> None:
         for line in self.format(record).splitlines():
             print_message(_format_log_line(line))

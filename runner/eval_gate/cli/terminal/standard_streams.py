@@ -69,7 +69,6 @@ class _LastingFile(io.FileIO):
         self._failed = False
 
     def write(self, data: Buffer, /) -> int:
-        """Write the bytes, or discard them after a failure, and return their number."""
         if not self._failed:
             try:
                 return super().write(data)

@@ -103,8 +103,6 @@ def read_journal(path: Path) -> ObservationSet:
 
 
 class _LogReader:
-    """Reader of the lines of one log."""
-
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
         self._prompt, self._session = mapping.prompt, mapping.session
@@ -120,7 +118,6 @@ class _LogReader:
             raise build_source_error([self._session_problem], "name the place of the session's id, or leave it out")
 
     def _read_line(self, line: SourceLine) -> None:
-        """Read one line, or count it as left out."""
         try:
             entry = parse_untrusted_json(line.data, values=DOCUMENT_VALUES)
         except UntrustedJsonError as error:
@@ -151,7 +148,6 @@ class _LogReader:
         return None
 
     def build(self) -> ObservationSet:
-        """Build the observations of all lines so far."""
         return self._collector.build()
 
     def build_or_refuse(self) -> ObservationSet:
@@ -164,7 +160,6 @@ class _LogReader:
         )
 
     def _read_response(self, line: SourceLine, entry: JsonValue, prompt: UserPrompt) -> Response | None:
-        """Read the response to a prompt and collect it, or why there is none."""
         response: Response | str
         try:
             response = self._responses.read_document(entry, 0.0, escaped=True)

@@ -135,8 +135,6 @@ def _catch_signals() -> Iterator[asyncio.Event]:
 class RecordingProxy(ForwardingProxy):
     """Proxy that forwards to one agent and writes its exchanges to a journal."""
 
-    port_option = "--proxy"
-
     def __init__(
         self, settings: HttpSettings, recording: ProxyRecording, journal: ExchangeJournal, stopped: asyncio.Event
     ) -> None:

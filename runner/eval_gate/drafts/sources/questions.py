@@ -99,7 +99,6 @@ def _build_error(shown_as: str, problems: list[Problem]) -> GateError:
 
 
 def _build_case(eval_file: str, questions: Sequence[str], location: Location) -> EvalCase:
-    """Build a case that asks the question, or holds the conversation, and expects nothing."""
     first, *further = questions
     turns = tuple(CaseTurn(message=question) for question in questions)
     return EvalCase(

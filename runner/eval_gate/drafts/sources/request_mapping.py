@@ -124,7 +124,6 @@ class _RequestValues:
         self._parsed: dict[RequestPart, JsonValue] = {}
 
     def find(self, place: _Place) -> JsonValue:
-        """Find the value at a place; None if it is not there."""
         if place.part not in self._parsed:
             self._parsed[place.part] = self._parse(place.part)
         value = find_at(self._parsed[place.part], place.steps)

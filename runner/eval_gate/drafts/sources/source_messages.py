@@ -198,7 +198,6 @@ def _get_text(part: JsonValue) -> str:
 
 
 def _iter_calls(entries: Iterable[JsonValue]) -> Iterator[SourceCall]:
-    """Yield the tool calls that have a name."""
     for entry in entries:
         outer = _get_first(entry, ("tool_call",)) or entry
         inner = _get_first(outer, ("function",)) or outer
@@ -213,7 +212,6 @@ def _get_id(value: _Entry) -> str:
 
 
 def _get_first(value: _Entry, keys: Iterable[str]) -> JsonValue:
-    """Return the value at the first key that has one; None if this is no mapping, or none has."""
     values = map(value.get, keys) if isinstance(value, dict) else ()
     return next((one for one in values if one is not None), None)
 

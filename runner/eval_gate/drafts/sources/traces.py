@@ -81,12 +81,10 @@ class _Turn(Struct):
 
     @property
     def spans(self) -> list[TraceSpan]:
-        """All spans, that of the agent first."""
         return [*([self.agent] if self.agent else []), *(span for span, _ in self.models), *self.tools]
 
     @property
     def start_ns(self) -> int:
-        """Start of the first span."""
         return min(span.start_ns for span in self.spans)
 
     @property
@@ -96,7 +94,6 @@ class _Turn(Struct):
 
     @property
     def first_input(self) -> tuple[SourceMessage, ...]:
-        """Messages that the first model call was given."""
         return next((messages.input for _, messages in self.models if messages.input), ())
 
 
@@ -144,7 +141,6 @@ def _iter_turns(spans: Mapping[SpanKey, TraceSpan]) -> Iterator[_Turn]:
 
 
 def _find_agents(span: TraceSpan, spans: Mapping[SpanKey, TraceSpan], places: dict[SpanKey, _Above]) -> _Above:
-    """Find the agents above a span. Spans that are their own ancestors have none."""
     chain: list[TraceSpan] = []
     above = span.parent
     ancestors = {span.key}
@@ -283,7 +279,6 @@ def _merge_calls(
 
 
 def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:
-    """Read the definitions of tools that agents and models were given, each once."""
     tools: dict[str, ToolSpec] = {}
     for span in spans:
         for entry in iter_tool_definitions(span):
@@ -294,7 +289,6 @@ def _read_tools(spans: Iterable[TraceSpan]) -> tuple[ToolSpec, ...]:
 
 
 def _parse_tool(entry: JsonValue) -> ToolSpec | None:
-    """Parse the definition of a tool. Return None if it has no name."""
     inner = entry
     for key in ("tool", "json_schema", "function"):
         member = decode_json(inner.get(key)) if isinstance(inner, dict) else None

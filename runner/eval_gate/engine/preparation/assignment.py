@@ -108,14 +108,11 @@ def _find_users(
 
 
 def _build_missing_error(message: str, hint: str, problems: Sequence[Problem], *, code: str) -> GateError:
-    """Build the error for cases that lack a model. It names the first ones."""
     listed = f" (first {MAX_PROBLEMS} listed)" if len(problems) > MAX_PROBLEMS else ""
     return GateError(code, f"{message}{listed}", hint, problems=problems[:MAX_PROBLEMS])
 
 
 class _JudgeBuilder:
-    """Builds each judge once."""
-
     def __init__(self, catalog: TargetCatalog, judge_name: str | None, timeout_s: float) -> None:
         self._catalog = catalog
         self._judge_name = judge_name
@@ -123,7 +120,6 @@ class _JudgeBuilder:
         self._judges: dict[int, AnyJudge] = {}
 
     def build(self, cases: Sequence[EvalCase], rubric: RubricMode) -> Judges:
-        """Build all judges that these cases need. Raises GateError if an evaluator has no judge."""
         defaults: dict[TargetKey, AnyJudge] = {}
         by_name: dict[str, dict[str, AnyJudge]] = {}
         problems: dict[Problem, None] = {}

@@ -144,7 +144,6 @@ class _IgnoreRule(NamedTuple):
     is_path: bool
 
     def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
-        """Whether it is about this path, relative to its folder."""
         if self.folders_only and not is_folder:
             return False
         if not self.is_path:

@@ -114,7 +114,6 @@ def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
 
 
 def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
-    """Build the input of a grader command, with all names in snake_case."""
     brief, response, workspace = get_brief(context), context.response, context.workspace
     usage = response.usage
     return {
@@ -172,7 +171,6 @@ def format_command(spec: CodeJudge | CodeAggregator) -> str:
 
 
 def _join_command(spec: CodeJudge | CodeAggregator) -> str:
-    """Join the words of the command, to find names of variables in it."""
     return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 
@@ -238,7 +236,6 @@ class _NoVerdictError(Exception):
 
 @contextmanager
 def _name_verdict_problem(name: str, finished: FinishedProgram) -> Iterator[None]:
-    """Raise EvaluatorError for output without a verdict, with its beginning."""
     try:
         yield
     except _NoVerdictError as error:
@@ -247,7 +244,6 @@ def _name_verdict_problem(name: str, finished: FinishedProgram) -> Iterator[None
 
 
 def _parse_object(finished: FinishedProgram) -> dict[str, JsonValue]:
-    """Parse the single JSON object that the command printed."""
     try:
         value = parse_untrusted_json(finished.stdout.data.decode("utf-8-sig"), pairs=require_single_score)
     except (UnicodeDecodeError, UntrustedJsonError) as error:

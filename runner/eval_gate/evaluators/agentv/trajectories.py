@@ -39,8 +39,6 @@ FROM_MESSAGES: Final = "The calls are those of the output messages; the trace wa
 
 
 class _CallTally(Struct):
-    """Expected and unexpected calls, each with a line of text."""
-
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -117,7 +115,6 @@ def _check_in_order(expected: Sequence[str], calls: Sequence[str]) -> _CallTally
 
 
 def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
-    """Check that the target called the expected tools in the same order, and no others."""
     tally = _CallTally()
     same = next(
         (at for at, (name, call) in enumerate(zip(expected, calls, strict=False)) if name != call),
@@ -141,7 +138,6 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
 
 
 def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
-    """Describe where two sequences begin to differ, which are equal before index `same`."""
     if same == len(calls):
         return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
     if same == len(expected):
@@ -222,7 +218,6 @@ def _compare_superset(expected: Sequence[ExpectedCall], calls: Sequence[Reported
 
 
 def _compare_subset(expected: Sequence[ExpectedCall], calls: Sequence[ReportedCall], tally: _CallTally) -> None:
-    """Check that every call is an expected one."""
     for number, call in enumerate(calls, 1):
         allowed = any(_matches_step(step, call) for step in expected)
         tally.add(
@@ -237,7 +232,6 @@ def _matches_step(step: ExpectedCall, call: ReportedCall) -> bool:
 
 
 def _compare_step(step: ExpectedCall, call: ReportedCall, number: int, tally: _CallTally) -> None:
-    """Check the arguments of a call to the right tool, and its duration if the step limits it."""
     if not _matches_args(step, call.args):
         tally.add(f"call {number}: {_format_name(step.tool)} is called with other arguments", passed=False)
         _add_unmet_limit(step, tally)

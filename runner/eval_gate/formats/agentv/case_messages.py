@@ -250,7 +250,6 @@ def _is_conversation(turns: Sequence[MessageTurn]) -> bool:
 
 
 def _format_turn(turn: MessageTurn, *, linked: bool = False) -> str:
-    """Format one turn of several. The path of a guideline stands for its text."""
     return _join_paragraphs(
         f"<Attached: {part.written_path}>"
         if isinstance(part, AttachedFile) and part.is_guideline

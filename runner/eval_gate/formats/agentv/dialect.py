@@ -69,7 +69,6 @@ def is_companion(path: Path) -> bool:
 
 
 def _parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
-    """Parse all lines that are not blank, and return their values and line numbers."""
     values: list[JsonValue] = []
     numbers: list[int] = []
     problems: list[Problem] = []

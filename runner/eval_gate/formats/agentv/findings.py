@@ -201,7 +201,6 @@ class AgentVFindings:
     def _check_keys(
         self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue], path: Path, ignored: Sequence[str]
     ) -> None:
-        """Report keys without a field, and two names of the same field."""
         fields = _list_field_names(model)
         for same in fields:
             first, *duplicates = [name for name in same if name in raw] or [""]
@@ -217,7 +216,6 @@ class AgentVFindings:
             self.add_warning(f"unknown key{hint}: it is ignored", (*path, key[:MAX_SHOWN_KEY]), silent=True)
 
     def _list_unknown_keys(self, model: type[AgentVFileModel], raw: Mapping[str, JsonValue]) -> list[str]:
-        """List the keys of `raw` that no field of the model has, without those for people."""
         known_keys = {name for same in _list_field_names(model) for name in same}
         known_keys |= IGNORED_KEYS if self.today else _IGNORED_KEYS.get(model, frozenset())
         return [key for key in raw if key not in known_keys]

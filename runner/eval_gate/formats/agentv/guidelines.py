@@ -65,7 +65,6 @@ def load_guidelines(repository: EvalRepository) -> Guidelines:
 
 
 def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
-    """Load the patterns from one file, or return None if it does not exist or has no patterns."""
     shown_as = repository.format_path(path)
     try:
         file = repository.find_file_at(path)
@@ -95,7 +94,6 @@ def _load_patterns(path: Path, repository: EvalRepository) -> list[str] | None:
 
 
 def _iter_problems(value: JsonValue) -> Iterator[tuple[list[int], str]]:
-    """Yield the problems of the patterns, each with its pattern's index, or without one for the whole list."""
     if not isinstance(value, list):
         yield [], f"expected a list of patterns, got {describe_value(value)}; [] means no guidelines"
         return

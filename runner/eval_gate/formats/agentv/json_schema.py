@@ -51,7 +51,6 @@ def build_file_schema() -> dict[str, JsonValue]:
 def _build_suite_schema(
     suite: type[file_model.AgentVFileModel], models: tuple[type[file_model.AgentVFileModel], ...], prefix: str
 ) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
-    """Build the schema of a suite, and the schemas of its parts by name, with `prefix` before each name."""
     schema: dict[str, JsonValue] = suite.model_json_schema(ref_template=f"#/$defs/{prefix}{{model}}")
     definitions = schema.pop("$defs")
     assert isinstance(definitions, dict)

@@ -176,7 +176,6 @@ def learn_weights(
 
 
 def _build_prior(weights: Sequence[float]) -> Prior:
-    """Build a prior from the shares of steady cases and of each of `RATES`."""
     steady, least, *rest = weights
     return Prior((steady + least, *rest), steady / (steady + least))
 

@@ -202,13 +202,11 @@ def _find_breaking_places(cases: _SeenCases) -> set[int]:
 
 
 def _count_mean_trials(cases: _SeenCases) -> float:
-    """Count the first executions of a case in one run of the branch, on average."""
     runs = sum(number * len(of_case) for of_case, number in cases)
     return sum(number * one.first.executions for of_case, number in cases for _, one in of_case) / max(runs, 1)
 
 
 def _find_day_step(day: BranchRun) -> float:
-    """Find by how much a day multiplied failures."""
     factor = (day.failures + _DAY_WEIGHT) / (day.expected + _DAY_WEIGHT)
     return min(_DAY_STEPS, key=lambda step: abs(math.log(step / factor)))
 
@@ -284,7 +282,6 @@ def _compute_log_chance(group: ExecutionGroup, rate: float, shares: RunShares) -
 
 
 def _normalize(logs: _Belief) -> _Belief:
-    """Turn logarithms into weights that sum to 1, without the smallest."""
     most = max(logs.values())
     weights = {value: math.exp(log - most) for value, log in logs.items()}
     total = math.fsum(weights.values())
@@ -293,7 +290,6 @@ def _normalize(logs: _Belief) -> _Belief:
 
 
 def _join(shares: _Belief, same_draw: _Belief) -> RunShares:
-    """Join both beliefs to the shares of one run."""
     run_shares = [
         RunShare(trials=share, reruns=share * part, weight=weight * of_part)
         for share, weight in shares.items()

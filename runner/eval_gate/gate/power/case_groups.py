@@ -115,7 +115,6 @@ def _build_case_groups(groups: tuple[CaseGroup, ...], evidence: Evidence, allowe
 
 
 def _group_cases(cases: Iterable[CaseGroup]) -> tuple[CaseGroup, ...]:
-    """Join the cases with the same history, largest groups first."""
     by_kind: dict[tuple[object, ...], list[CaseGroup]] = {}
     for one in cases:
         counts, newest = one.history.counts.without_agent_errors, one.history.newest_run.without_agent_errors

@@ -109,14 +109,12 @@ def _compute_case_detection(trees: Sequence[ExecutionTree]) -> CaseDetection:
 
 
 def _compute_mean_chance(trees: Sequence[ExecutionTree], rate: float) -> float:
-    """Compute the mean chance, over all cases, that a case failing at `rate` is found."""
     number = sum(tree.group.number for tree in trees)
     expected = math.fsum(tree.compute_regression_chance(rate) * tree.group.number for tree in trees)
     return expected / number if number else 0.0
 
 
 def _iter_ungated_cases(trees: Sequence[ExecutionTree]) -> Iterator[UngatedCase]:
-    """Yield the cases that are not found even if they fail every time."""
     for tree in trees:
         if tree.compute_regression_chance(1.0) > 0.0:
             continue

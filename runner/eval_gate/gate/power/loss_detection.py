@@ -91,7 +91,6 @@ class ExecutionTree(FrozenStruct, dict=True):
         return RerunPaths(ExecutionGroup(trials - failures, failures), math.comb(trials, failures))
 
     def _compute_first_failure_chance(self, rate: float) -> float:
-        """Compute the chance that at least half of the trials fail: a case passes if more than half pass."""
         return math.fsum(self.compute_failure_chances(rate)[(self.groups.criteria.trials + 1) // 2 :])
 
     def _find_paths(self, failures: int) -> list[RerunPaths]:
@@ -175,7 +174,6 @@ class LossSimulation:
         ]
 
     def _compute_draw_chance(self, draw: list[float], outcomes: list[tuple[list[float], list[_FirstOutcome]]]) -> float:
-        """Compute the chance that the gate fails with these first executions."""
         strata: Counter[Stratum] = Counter()
         unnoticed = 1.0
         at = iter(draw)

@@ -131,7 +131,6 @@ def _to_option_problem(problem: Problem, case: str) -> Problem:
 
 
 def _add_entry(text: str, entry: Waiver, old: Sequence[Waiver]) -> str:
-    """Add this entry at the end of its list, or in the place of the expired one."""
     same_list = [one for one in old if one.kind is entry.kind]
     place = next((place for place, one in enumerate(same_list) if one.identity == entry.identity), None)
     if place is None:

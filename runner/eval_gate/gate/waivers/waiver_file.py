@@ -114,8 +114,6 @@ class _EntryPlace(FrozenStruct):
 
 
 class _WaiverReader:
-    """Reader of one document that collects its problems."""
-
     def __init__(self, shown_as: str, positions: YamlPositions, today: date, lines: Sequence[str]) -> None:
         self._file = shown_as
         self._positions = positions
@@ -159,7 +157,6 @@ class _WaiverReader:
         return value
 
     def _read_waiver(self, place: _EntryPlace, entry: JsonValue) -> Waiver | None:
-        """Read the waiver of this entry, or report what is wrong with it and return None."""
         if not isinstance(entry, dict):
             self._add_problem(
                 place.to_path(), f"expected a mapping with {', '.join(_REQUIRED)}, got {describe_value(entry)}"

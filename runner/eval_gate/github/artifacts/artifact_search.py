@@ -232,7 +232,6 @@ class _BaselineRuns:
         self._checked_runs: set[int] = set()
 
     def iter_commit_runs(self, sha: str) -> Iterator[WorkflowRun]:
-        """Yield the runs of one commit, newest first."""
         for branch in sorted(self._criteria.branches):
             yield from self._iter_trusted(self._iter_workflow_runs("", branch, head_sha=sha))
 

@@ -125,8 +125,6 @@ class CompanionFile(FrozenStruct):
 
 
 class _UsableRun(NamedTuple):
-    """A run that can be the baseline, with what came with it."""
-
     run: RunResult
     history: History
     history_error: str
@@ -304,7 +302,6 @@ class BaselineFinder:
         return any(since is None for since in self._commits_since.values())
 
     def _describe_remedy(self, trail: SearchTrail) -> str:
-        """Describe what to do if no baseline is available."""
         reasons = set(trail.rejection_reasons.values())
         if self._has_failed_result:
             return "name an earlier run with `baseline`"
@@ -511,7 +508,6 @@ class BaselineFinder:
         return self._usable_runs.get(artifact.id)
 
     def _find_objection(self, result: RunResult, run: WorkflowRun) -> str:
-        """Return the reason why a run cannot be the baseline, as worded in the trail, or an empty string."""
         evaluated = result.sha
         if evaluated and evaluated != run.head_sha:
             return "of another commit than its run's"
@@ -562,7 +558,6 @@ class BaselineFinder:
         return FoundBaseline(baseline, run.id, run.head_sha, trail, usable.history_error, self._companion_digest)
 
     def _find_other_gate(self, run: RunResult) -> str | None:
-        """Return the key of the gate that made a run if it is another gate, or None."""
         gate = run.producer.gate if run.producer else None
         return gate if gate and self._criteria.gates and gate not in self._criteria.gates else None
 
@@ -631,7 +626,6 @@ def build_unknown_base(why: str) -> NoBaseline:
 
 
 def _is_in_history(artifact: Artifact, history: History) -> bool:
-    """Whether the history has a run of the artifact's commit."""
     run = artifact.workflow_run
     return run is not None and any(one.sha == run.head_sha for one in history.runs)
 

@@ -112,7 +112,6 @@ def _escape_workflow_command(line: str, rest: str) -> str:
 
 
 def _count_fitting(text: str, columns: int) -> int:
-    """Count the characters of the text that fit."""
     if text.isascii():
         return max(columns, 0)
     return bisect_right(range(1, len(text) + 1), max(columns, 0), key=lambda end: measure_width(text[:end]))

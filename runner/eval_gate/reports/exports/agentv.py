@@ -36,7 +36,6 @@ def _encode_record(record: dict[str, Any]) -> str:
 
 
 def _build_record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
-    """Build a record with every field; null if there is no value."""
     judged, results, usage = case.status.is_scored, list_evaluators(case), measure_execution(case)
     record = {
         "timestamp": run.timestamp,
@@ -74,7 +73,6 @@ def _collect_misses(case: CaseResult) -> list[str]:
 
 
 def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
-    """Build the result of an evaluator, with the members of a composite."""
     return {
         # as AgentV names the turns of a conversation
         "name": result.name.replace("turn ", "turn-", 1) if result.type == "turn" else result.name,

@@ -120,7 +120,6 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _low_priority_places(self) -> frozenset[int]:
-        """Places of the cases that are least important to a reader."""
         keys = [self.groups[one.group].key for one in self._listed[1]]
         bad = {Status.FAILED, Status.ERROR}
         return frozenset(
@@ -244,7 +243,6 @@ class PageData(FrozenStruct, eq=False, dict=True):
 
     @cached_property
     def _evaluators_of_rows(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the evaluators that scored each case, without repetitions."""
         results = (row.case.evaluator_results if row.case else () for row in self.rows)
         return tuple(tuple(dict.fromkeys(name for name, _ in iter_named_results(one))) for one in results)
 
@@ -340,7 +338,6 @@ def _select_by_status(rows: Iterable[CaseRow], status: Status) -> tuple[CaseRow,
 
 
 def _deduplicate_groups(groups: Iterable[PageGroup]) -> Iterator[PageGroup]:
-    """Yield the groups with each case only in its first group, and without empty groups."""
     row_ids: set[int] = set()
     for group in groups:
         rows = tuple(row for row in group.rows if id(row) not in row_ids)

@@ -112,7 +112,6 @@ class _CasePacker:
         return len(self._members)
 
     def try_add(self, member: str) -> bool:
-        """Add a member if it fits; return whether it did."""
         data = member.encode()
         self._packed += len(self._packer.compress(data + b","))
         self._plain += len(data) + 1

@@ -8,12 +8,12 @@ from eval_gate.model.model_recording import CallMode, ModelRecording
 from eval_gate.model.result import RunResult
 from eval_gate.reports.wording.numbers import quote_in_backticks
 from eval_gate.results.run_times import parse_timestamp
+from eval_gate.targets.model.proxied_providers import ADDRESS_HINT
 from eval_gate.text.escape import format_count
 
 MAX_FILE: Final = 100
 _NO_CALLS: Final = (
-    "No model call of the agent came through the proxy (`modelProxy`), so it is unknown what answered them: let the "
-    "agent call its models at the addresses in `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL` or `GOOGLE_GEMINI_BASE_URL`"
+    "No model call of the agent came through the proxy (`modelProxy`), so it is unknown what answered them"
 )
 
 
@@ -22,15 +22,12 @@ def describe_model_calls(run: RunResult) -> str | None:
     recording = run.model_recording
     if recording is None:
         return None
-    live = format_count(recording.live_calls, "call")
-    file = quote_in_backticks(recording.file, MAX_FILE)
-    incomplete = recording.incomplete_executions
-    if not (recording.replayed_calls or recording.live_calls or incomplete):
-        return f"{_NO_CALLS}."
+    if not recording.calls:
+        return f"{_NO_CALLS}: {ADDRESS_HINT}."
+    live, file = format_count(recording.live_calls, "call"), quote_in_backticks(recording.file, MAX_FILE)
     if recording.mode is CallMode.RECORD:
         return f"Model calls of the agent are live ({live}). Successful answers are recorded in {file}."
     rest = f"; not in it, and made live: {live}" if recording.live_calls else ""
-    rest += f"; {format_count(incomplete, 'execution')} made calls without an answer" if incomplete else ""
     return f"Model calls of the agent are replayed from {file}{_describe_origin(recording, run.timestamp)}{rest}."
 
 

@@ -129,7 +129,6 @@ def _name_origin(one: ReusedResult) -> str:
 
 
 def _name_commit(one: ReusedResult) -> str:
-    """Name the evaluated commit, or the run if the commit is unknown."""
     return quote_in_backticks(one.sha[:7], 7) if one.sha else f"run {quote_in_backticks(one.run_id, MAX_NAME)}"
 
 

@@ -63,8 +63,6 @@ def load_folder(folder: Path, root: Path) -> ToolRegistry | None:
 
 
 class _TracedDefinition(FrozenStruct):
-    """Expression that an export resolves to, and its location."""
-
     file: Path
     line: int
     node: Node | None  # None if it is certainly not a tool
@@ -91,8 +89,6 @@ class _TracedDefinition(FrozenStruct):
 
 
 class _RegistryScan:
-    """Scan of a registry's modules that collects tools and unreadable parts."""
-
     def __init__(self, files: SourceFiles) -> None:
         self.files = files
         self._tools: dict[str, ToolDefinition] = {}

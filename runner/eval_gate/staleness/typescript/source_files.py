@@ -88,7 +88,6 @@ def get_line(node: Node) -> int:
 
 
 def _find_first_error(root: Node) -> int:
-    """Return the line of the first syntax error, counted from 1."""
     node = root
     while not (node.is_error or node.is_missing):
         broken = next((child for child in node.children if child.has_error or child.is_missing), None)
@@ -99,8 +98,6 @@ def _find_first_error(root: Node) -> int:
 
 
 class _ExportReader:
-    """Visitor of the statements of a module."""
-
     def __init__(self) -> None:
         self.module = ParsedModule()
         self._names: dict[str, Export] = {}
@@ -114,7 +111,6 @@ class _ExportReader:
         self._names.update(_iter_declared(declaration or statement))
 
     def add_export(self, statement: Node) -> None:
-        """Add what one export statement exports."""
         if _has_keyword(statement, "type"):
             return
         source = _find_module_name(statement)
@@ -146,7 +142,6 @@ class _ExportReader:
 
 
 def _iter_declared(statement: Node) -> Iterator[tuple[str, Export]]:
-    """Yield the names that a statement declares, with their values."""
     if statement.type in _DECLARATIONS:
         for declarator in statement.named_children:
             name = declarator.child_by_field_name("name")
@@ -189,7 +184,6 @@ def _find_module_name(statement: Node) -> str | None:
 
 
 def _get_identifier(node: Node) -> str:
-    """Return an identifier, which may also be written as a string."""
     return get_text(node).strip("\"'")
 
 

@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
-from typing import ClassVar, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import ClientError, ClientResponse, StreamReader, web
@@ -94,9 +94,6 @@ class ReceivedResponse(FrozenStruct):
 class ForwardingProxy(ABC):
     """Server on this machine; a subclass decides about each request."""
 
-    port_option: ClassVar[str] = "--port"
-    """The option that names the port."""
-
     def __init__(self, redact: Redactor, *, secure: bool) -> None:
         self.redact = redact
         self._pool = make_pool(_MAX_CLIENTS, load_ssl_context() if secure else None)
@@ -129,9 +126,7 @@ class ForwardingProxy(ABC):
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
                 what = f"the proxy cannot listen at {host}:{port}: {reason.lower()}"
-                raise GateError(
-                    "invalid-proxy", what, f"choose a free port above 1023: {self.port_option} PORT"
-                ) from error
+                raise GateError("invalid-proxy", what, "choose a free port above 1023") from error
             yield runner.addresses[0][1]
         finally:
             await runner.cleanup()

@@ -87,7 +87,6 @@ def check_provider(settings: ModelSettings) -> None:
 
 
 def _read_system_prompt(path: str | None, name: str | None, root: Path) -> str | None:
-    """Read the system prompt in the file at `path`; `name` is that of the file in messages."""
     if path is None:
         return None
     name = describe_name(name or path)

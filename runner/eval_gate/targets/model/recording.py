@@ -156,14 +156,9 @@ def _encode_line(entry: RecordedResponse) -> bytes:
 
 def read_recording(file: Path) -> RecordingFile:
     """Read the recorded responses of a file, if it exists. Raises GateError `invalid-recording`."""
-    try:
-        data = read_limited(file, MAX_BYTES, is_generated=True)
-    except FileNotFoundError:
+    data = read_recording_bytes(file)
+    if data is None:
         return RecordingFile()
-    except OSError as error:
-        raise _build_corrupt_error(file, error.strerror or "cannot be read") from error
-    if len(data) > MAX_BYTES:
-        raise _build_corrupt_error(file, f"larger than {MAX_BYTES:,} bytes")
     entries: list[RecordedResponse] = []
     unreadable = 0
     for line in filter(None, data.split(b"\n")):
@@ -172,6 +167,19 @@ def read_recording(file: Path) -> RecordingFile:
         except MsgspecError:
             unreadable += 1
     return RecordingFile(tuple(entries), unreadable, hashlib.sha256(data).hexdigest())
+
+
+def read_recording_bytes(file: Path) -> bytes | None:
+    """Read a recording, or return None if it does not exist. Raises GateError `invalid-recording`."""
+    try:
+        data = read_limited(file, MAX_BYTES, is_generated=True)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _build_corrupt_error(file, error.strerror or "cannot be read") from error
+    if len(data) > MAX_BYTES:
+        raise _build_corrupt_error(file, f"larger than {MAX_BYTES:,} bytes")
+    return data
 
 
 def _build_corrupt_error(file: Path, what: str) -> GateError:

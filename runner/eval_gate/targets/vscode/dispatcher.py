@@ -116,8 +116,6 @@ class Dispatcher(FrozenStruct):
 
 
 class _SubagentChat:
-    """One chat with one subagent."""
-
     def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: VscodeLimits) -> None:
         self._program, self._editor = program, editor
         self._subagent, self._limits = subagent, limits
@@ -174,7 +172,6 @@ class _SubagentChat:
         return finished.code == 0 and re.search(name, finished.stdout.to_text()) is not None
 
     async def _call_editor(self, *arguments: str) -> None:
-        """Call the editor's program once. Raises TargetError (unreachable)."""
         try:
             finished = await self._run_editor(arguments, self._limits.call_s)
         except ProcessError as error:
@@ -219,7 +216,6 @@ class _SubagentChat:
         )
 
     def _read_reply(self, name: str, seconds: float) -> PromptReply | None:
-        """Read a response file; None if it does not exist yet."""
         try:
             output = self._subagent.read_message(name, MAX_RESPONSE)
         except ProcessError as error:
@@ -232,7 +228,6 @@ class _SubagentChat:
 
 
 def _format_request(document: str, unfinished: Path, response: Path) -> str:
-    """Format a request: the prompt document, and the two files that the response goes through."""
     return f"""\
 [[ ## task ## ]]
 

@@ -69,7 +69,6 @@ class Subagent:
             return folder.read(name, limit)
 
     def _write_file(self, folders: tuple[str, ...], name: str, text: str) -> Path:
-        """Write a new file that replaces an existing one, and return its path."""
         with _open_folder(self.path, folders) as (folder, descriptor):
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=descriptor)

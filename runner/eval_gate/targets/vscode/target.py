@@ -190,7 +190,6 @@ class VscodeTarget(DescribedTarget[VscodeSettings]):
         )
 
     def _write_prompt(self, request: Request) -> str:
-        """Write the prompt to a file of its own and return the path of the file. Raises TargetError."""
         words = (self._settings.name, request.case_id)
         try:
             file, path = create_file(self._root / PROMPTS_FOLDER, words, ".md")

@@ -229,7 +229,6 @@ def _find_trailing_comma(text: str, at: int) -> int | None:
 
 
 def _skip_whitespace(text: str, at: int) -> int:
-    """Find the next position that is not white space."""
     return len(text) - len(text[at:].lstrip())
 
 

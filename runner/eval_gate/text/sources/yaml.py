@@ -76,7 +76,6 @@ class YamlPositions:
         return line, node
 
     def _find_child(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
-        """Find the line and the node at `step` below `node`; return None if there is none."""
         if isinstance(node, MappingNode):
             if id(node) not in self._members:
                 self._members[id(node)] = {str(key.value): (key.start_mark.line + 1, one) for key, one in node.value}
@@ -164,7 +163,6 @@ class _NodeChecker:
         self._open: set[int] = set()
 
     def find_problems(self, root: Node | None) -> list[Problem]:
-        """Find everything that is wrong below `root`."""
         values, depth = (0, 0) if root is None else self._measure_node(root)
         for message, holds in ((_TOO_MANY, values > MAX_VALUES), (_TOO_DEEP, depth > MAX_DEPTH)):
             if holds and root is not None:
@@ -175,7 +173,6 @@ class _NodeChecker:
         self._problems.append(Problem(message, file=self._file, line=node.start_mark.line + 1))
 
     def _measure_node(self, node: Node) -> tuple[int, int]:
-        """Count the values of this node and the levels of their nesting, with aliases expanded."""
         cached_extent = self._extents.get(id(node))
         if cached_extent is not None:
             return cached_extent
@@ -196,7 +193,6 @@ class _NodeChecker:
         return extent
 
     def _check_kind(self, node: Node) -> None:
-        """Check that a node is of a kind that JSON has."""
         kind = "map" if isinstance(node, MappingNode) else "seq"
         tags = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
         if node.tag not in tags:
@@ -207,7 +203,6 @@ class _NodeChecker:
             self._add_problem(f"a number of {len(node.value):,} digits", node)
 
     def _check_merge(self, value: Node) -> None:
-        """Check that `<<` merges a mapping or a list of mappings."""
         parts = value.value if isinstance(value, SequenceNode) else [value]
         if not all(isinstance(one, MappingNode) for one in parts):
             self._add_problem("`<<` expects a mapping or a list of mappings", value)

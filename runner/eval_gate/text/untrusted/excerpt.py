@@ -79,7 +79,6 @@ def replace_events(text: bytes) -> bytes:
 
 
 def _parse_event(data: bytes) -> JsonValue:
-    """Parse the JSON of an event, or return its text if it is not JSON."""
     try:
         return parse_untrusted_json(data)
     except UntrustedJsonError:

@@ -71,7 +71,6 @@ _OWN_RESULT: Final = UnsupportedFile(
 
 
 def _describe_result(description: str) -> UnsupportedFile:
-    """Describe a results file that `eval-gate check` reads, and that is no eval file."""
     way = "compare it with `eval-gate check FILE`"
     return UnsupportedFile(description, way, is_certain=True, reason="which is not an eval file", is_result=True)
 

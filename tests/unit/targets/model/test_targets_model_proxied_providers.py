@@ -8,7 +8,6 @@ from eval_gate.targets.model.proxied_providers import (
     PLACEHOLDER_KEY,
     PROXY_VARIABLE,
     build_environment,
-    build_execution_variables,
     restore_environment,
 )
 
@@ -24,7 +23,6 @@ def test_build_environment__addresses_of_the_vendors__are_those_of_the_proxy() -
     built = build_environment({"A": "1"}, PROXY, (), without_keys=True)
     assert {name: built[name] for name in ADDRESSES} == ADDRESSES
     assert (built[PROXY_VARIABLE], built["A"], built["no_proxy"]) == (PROXY, "1", "127.0.0.1")
-    assert "AZURE_OPENAI_ENDPOINT" not in built  # an agent may choose its provider by it
     assert not any(name.endswith("_API_KEY") for name in built)
 
 
@@ -42,22 +40,9 @@ def test_build_environment__keys__are_placeholders_where_nothing_may_go_live(own
     assert {name: value for name, value in built.items() if name.endswith("_API_KEY")} == keys
 
 
-@pytest.mark.parametrize(("own", "recorded"), [({"AZURE_OPENAI_ENDPOINT": "x"}, ()), ({}, ("azure",))])
-def test_build_environment__azure__is_replaced_where_it_is_used(own, recorded) -> None:
-    built = build_environment(own, PROXY, recorded, without_keys=False)
-    assert built["AZURE_OPENAI_ENDPOINT"] == f"{PROXY}/azure"
-
-
 def test_restore_environment__of_a_command__is_what_it_was_but_for_the_proxy() -> None:
     own = {"OPENAI_BASE_URL": "http://mine/v1", "OPENAI_API_KEY": "real", "NO_PROXY": "a.example", "A": "1"}
     built = build_environment(own, PROXY, ("openai", "gemini"), without_keys=True)
     assert built["no_proxy"] == "a.example,127.0.0.1"
     assert restore_environment(built) == {**own, PROXY_VARIABLE: PROXY}
     assert restore_environment(own) is own
-
-
-def test_build_execution_variables__of_a_program__name_its_execution_in_each_address() -> None:
-    built = build_execution_variables(PROXY, "e1", ("openai", "of-a-newer-version"))
-    assert built["ANTHROPIC_BASE_URL"] == f"{PROXY}/eval-gate/executions/e1/anthropic"
-    assert (built["EVAL_GATE_EXECUTION"], built["OPENAI_API_KEY"]) == ("e1", PLACEHOLDER_KEY)
-    assert "GEMINI_API_KEY" not in built

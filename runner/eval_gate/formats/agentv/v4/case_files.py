@@ -70,7 +70,6 @@ def _is_file_reference(value: JsonValue) -> bool:
 
 
 def _iter_cases(reference: str, repository: EvalRepository) -> Iterator[tuple[JsonValue, CaseOrigin, int]]:
-    """Yield the cases of a file, of all files that match a pattern, or of a folder. Raises FileError."""
     if _GLOB_CHARACTERS.intersection(reference):
         paths = _find_matching_files(reference, repository)
         if not paths:
@@ -138,7 +137,6 @@ def _load_yaml(path: Path, repository: EvalRepository) -> tuple[JsonValue, Posit
 
 
 def _read_file_bytes(path: Path, repository: EvalRepository) -> bytes:
-    """Read the content of a file in the repository. Raises FileError if it does not exist there."""
     file = repository.find_file_at(normalize_path(path))
     if file is None:
         raise FileError("the repository has no such file")

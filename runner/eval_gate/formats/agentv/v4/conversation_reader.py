@@ -54,7 +54,6 @@ class PartReader(CaseReader):
         return is_conversation
 
     def _require_texts(self, raw: JsonValue, path: Path) -> None:
-        """Report messages before the first turn of a conversation that are not text."""
         if isinstance(raw, dict) and not ("role" in raw and isinstance(raw.get("content"), str)):
             self._findings.add_problem(ONLY_TEXT, path)
         for index, one in enumerate(raw if isinstance(raw, list) else ()):

@@ -167,7 +167,6 @@ def _is_unsent(error: ModelConnectionError) -> bool:
 
 
 def _iter_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, as many as the libraries may nest."""
     cause: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if cause is not None:
