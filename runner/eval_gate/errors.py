@@ -146,7 +146,10 @@ def require_extra(extra: str, doing: str) -> Iterator[None]:
 
 
 def find_exhaustion_error(error: BaseException, what: str | None = None) -> GateError | None:
-    """Return the GateError for an exhausted machine, or None; the message begins with `what`, the failed operation."""
+    """Return the GateError for an exhausted machine resource, or None for any other error.
+
+    `what` names the operation that failed; the error message begins with it.
+    """
     number = error.errno if isinstance(error, OSError) else errno.ENOMEM if isinstance(error, MemoryError) else None
     if isinstance(error, ImportError):
         number = next((number for words, number in _ERRNO_BY_MESSAGE.items() if words in str(error)), None)

@@ -1,4 +1,4 @@
-"""The pages about eval files and fields: every file there is valid, and the table of assertions is complete."""
+"""Pages about eval files, fields, hooks and pass rates: files there are valid, and the tables of keys are complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eval_gate.model.case import Tier
 from tests.integration.test_integration_run import ROOT, gate
 
 PAGE = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-SHOWN = PAGE + (ROOT / "docs" / "fields.md").read_text(encoding="utf-8")
+SHOWN = PAGE + "".join((ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("fields", "hooks", "pass-rates"))
 FILES = re.findall(r"`(evals/[\w.]+)`:\n\n```\w+\n(.*?)^```", SHOWN, re.MULTILINE | re.DOTALL)
 
 
@@ -25,7 +25,7 @@ def list_keys(section: str) -> set[str]:
 
 
 def test_files__of_the_page__are_valid(tmp_path: Path) -> None:
-    assert len(FILES) >= 4
+    assert len(FILES) >= 6
     (tmp_path / "evals").mkdir()
     for name, text in FILES:
         (tmp_path / name).write_text(text, encoding="utf-8")

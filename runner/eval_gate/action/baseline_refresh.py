@@ -37,7 +37,11 @@ def find_baseline_workflow(step: Step) -> str:
 def find_baseline_refresh(
     step: Step, origin: BaselineOrigin, run: RunResult, context: ReportContext, log: StepLog
 ) -> BaselineRefresh | None:
-    """Find how to make a new baseline if one would compare more; only then, the branch's workflow file is fetched."""
+    """Find how to make a new baseline, if one would compare more than the current one.
+
+    Only then, the workflow file is fetched from the branch. Return None if a new run of the branch would change
+    nothing, or if the branch has no such workflow.
+    """
     choice, workflow = step.plan.baseline, find_baseline_workflow(step)
     if choice.kind is not BaselineKind.ARTIFACT or step.plan.is_on_baseline_branch or not (choice.branch and workflow):
         return None
@@ -102,7 +106,6 @@ def dispatch_baseline_workflow(step: Step, workflow: str) -> None:
 
 
 def _would_help(origin: BaselineOrigin, run: RunResult, context: ReportContext) -> bool:
-    """Whether a newer run of the branch would be a better baseline."""
     if isinstance(origin.baseline, NoBaseline):
         return origin.baseline.refreshable
     if run.comparison is None:
@@ -120,5 +123,4 @@ def can_dispatch(data: bytes) -> bool:
 
 
 def _needs_value(facts: object) -> bool:
-    """Whether an input of a workflow is required and has no default."""
     return isinstance(facts, dict) and str(facts.get("required")).lower() == "true" and "default" not in facts

@@ -167,7 +167,6 @@ class _CommandReply:
         return self._finish(render_refresh_result(self._request, self._context), claim)
 
     def _finish(self, text: str, claim: StickyComment) -> StepEnd:
-        """Write the outcome into the reply, and end the step."""
         try:
             self._write_reply(self._marker, text, claim)
         except GitHubError as error:

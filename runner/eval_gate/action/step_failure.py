@@ -51,7 +51,10 @@ class StepContext(Struct):
 
 
 def publish_error(step: Step | None, error: GateError, context: StepContext, *, is_logged: bool = False) -> StepEnd:
-    """Publish everywhere why a step ends without a run; without a step, and for another leg, in summary and outputs."""
+    """Publish why a step ends without a run: everywhere, so that no earlier result stays visible.
+
+    Without a step, and for a name of another leg, in summary and outputs alone. `is_logged`: the log has it already.
+    """
     error.mask(Redactor(find_secrets(os.environ)))
     _log_error(error, context.commands, is_logged=is_logged)
     if step is not None and not isinstance(error, NameTakenError):

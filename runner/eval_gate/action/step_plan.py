@@ -1,4 +1,7 @@
-"""Plan of a step: a pure decision from event facts and settings, by the table of events in docs/action.md."""
+"""Plan of a step: a pure decision from event facts and settings, with its reasons.
+
+It implements the table of events in docs/action.md.
+"""
 
 from __future__ import annotations
 

@@ -192,7 +192,6 @@ def compare_with_people(
 
 
 def _load_labels(files: Sequence[str], pass_score: float | None) -> ExternalResults:
-    """Load human labels from `files` as external results, although no tool wrote them."""
     wrong: Sequence[Problem] = [Problem("file not found", file=one) for one in files if not Path(one).exists()]
     if not wrong:
         try:

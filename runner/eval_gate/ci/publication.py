@@ -34,7 +34,7 @@ _REFERENCES: Final = re.compile(
     re.MULTILINE,
 )
 """Links, which stay as they are; a slash that begins a line; and signs of references before a number or a word, also as
-character references, of which an invisible character, a dot and an underscore begin none."""
+HTML's character references. An invisible character, a dot or an underscore begins no reference."""
 _INVISIBLE: Final = "\u200b"
 Query = Mapping[str, str | int]
 

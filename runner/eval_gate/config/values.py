@@ -31,7 +31,11 @@ def has_infinite(value: Any) -> bool:
 
 
 def find_boolean_mistake(shape: object) -> Literal["int_type", "float_type"] | None:
-    """Return pydantic's error for true or false in place of a number, which Python takes for 1 and 0; else None."""
+    """Return pydantic's error type for true or false in a place where a number belongs.
+
+    Python takes true and false for 1 and 0. Return None if a value of this type may be true or false, or if it is
+    neither a number nor a list of numbers.
+    """
     kinds = set(_iter_types(shape))
     if bool in kinds or kinds.isdisjoint({int, float}):
         return None

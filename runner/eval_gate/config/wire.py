@@ -76,7 +76,6 @@ def _annotate_type(row: Setting, kind: Any) -> Any:
 
 
 def _build_limits(row: Setting) -> Mapping[str, Any]:
-    """Return the limits of the setting, with the limits of every number added where it has none."""
     if row.type not in {int, float}:
         return row.limits
     limits: dict[str, Any] = {"allow_inf_nan": False} if row.type is float else {}

@@ -372,7 +372,6 @@ class _KnownTexts:
         return self._alternatives.isdisjoint({key.casefold() for key in token.keys})
 
     def has_number(self, token: NumberToken) -> bool:
-        """Whether the question has a number, which is then none of this moment."""
         return not self._question_numbers.isdisjoint(token.keys)
 
     def is_name(self, name: str) -> bool:
@@ -394,15 +393,12 @@ _FactsByKeys: TypeAlias = dict[tuple[str, ...], ResponseFact]
 
 
 class _FactFinder:
-    """Finds the facts of one text."""
-
     def __init__(self, known_texts: _KnownTexts, clock: Clock) -> None:
         self._known_texts = known_texts
         self._clock = clock
         self.of_now: dict[str, None] = {}
 
     def find_facts(self, text: str) -> _FactsByKeys:
-        """Find the facts in the order of the text, each once."""
         length = max(len(text), 1)
         names = [(begin, (fact.text,), fact) for begin, fact in self._iter_names(text)]
         facts: _FactsByKeys = {}
@@ -501,7 +497,6 @@ def _build_word_fact(word: str) -> ResponseFact:
 
 
 def _lower_first(word: str) -> str:
-    """Return a word as it stands within a sentence."""
     lower = word[0].lower()
     return lower + word[1:] if len(lower) == 1 else word
 

@@ -176,8 +176,6 @@ async def list_failures(
 
 
 class _CaseUpdater:
-    """Updates what a case, and each turn of it, expects of the responses to it."""
-
     def __init__(self, file_format: str, tokens: TokenData, matcher: PatternMatcher, moment: datetime | None) -> None:
         self._format = file_format
         self._tokens = tokens

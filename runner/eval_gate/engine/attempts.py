@@ -103,7 +103,6 @@ def _describe_failure(trial_record: TrialRecord, attempts: str) -> TrialRecord:
 
 
 def _add_totals(chosen: TrialRecord, records: Sequence[TrialRecord], *, joins_scores: bool) -> TrialRecord:
-    """Add duration, usage and cost of all attempts to the chosen one."""
     whole = TrialTotals.from_records(records)
     # unknown tool calls of any attempt count, unless the chosen one passes and is enough
     decisive = (chosen,) if chosen.status is Status.PASSED and not joins_scores else (chosen, *records)

@@ -1,4 +1,7 @@
-"""Targets as LLM judges, and cases that no judge can score (tool-forge interfaces, "RubricEvalCase")."""
+"""Targets as LLM judges, and handling of cases that no judge can score.
+
+Source of the rubric tier: tool-forge interfaces, "RubricEvalCase".
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,6 @@ class Judges(FrozenStruct):
         return list({id(user): user for user in self.users.values()}.values())
 
     def __iter__(self) -> Iterator[AnyJudge | SimulatedUserPlayer]:
-        """Iterate over all judges and players of simulated users."""
         return iter((*self.list_judges(), *self.list_users()))
 
 

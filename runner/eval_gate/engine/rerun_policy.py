@@ -58,7 +58,10 @@ class RerunPolicy(Protocol):
         ...
 
     def build_base_agent_request(self, result: RunResult, askable: Set[CaseKey]) -> BaseAgentCases:
-        """Build the base agent's next request from `result` and `askable` cases, in a thread, after every round."""
+        """Build the next request to the base agent, which can run `askable` cases, from its executions in `result`.
+
+        Called in a separate thread, when the re-runs are done and after every round.
+        """
         ...
 
     def has_cleared_failures(self, result: RunResult) -> bool:

@@ -104,7 +104,11 @@ class SimulatedUserPlayer(ModelRole):
         return compute_setup_fingerprint([self._client.setup.fingerprint, content])
 
     async def move(self, user: SimulatedUser, history: Sequence[Message], sample: int) -> UserMove:
-        """Ask for the next move; `sample` is the execution's number. Raises SimulatedUserError, with usage and cost."""
+        """Ask for the next move after these messages; `sample` is the number of the execution.
+
+        Raises SimulatedUserError, with usage and cost, if the model cannot be called, writes no valid move twice, or
+        ends before the first message.
+        """
         try:
             return await self._ask_for_move(user, history, sample)
         except EvaluatorError as error:

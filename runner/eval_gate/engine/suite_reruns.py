@@ -22,7 +22,11 @@ _MAX_ID = 100
 
 
 def plan_suite_rerun(cases: Sequence[EvalCase], number: int, is_wanted: Callable[[EvalCase], bool]) -> TrialJob | None:
-    """Plan a re-run of dependent cases, in order; None if none `is_wanted`. A `number` of its own names the folder."""
+    """Plan one re-run of cases that depend on each other's files, in their order.
+
+    Return None if no case `is_wanted`. `number` must differ from that of every earlier execution of these cases,
+    because it names the folder.
+    """
     counts = [is_wanted(case) for case in cases]
     if not any(counts):
         return None

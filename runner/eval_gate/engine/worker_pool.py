@@ -106,7 +106,6 @@ class _WorkerSlots(Generic[Job]):
         """Jobs that gave up their slot and may continue, in order."""
 
     def start_worker(self) -> None:
-        """Start a worker in a slot."""
         worker = asyncio.create_task(self._run_worker())
         worker.add_done_callback(lambda _: self._ended.set())
         self.workers.add(worker)
@@ -129,7 +128,6 @@ class _WorkerSlots(Generic[Job]):
                 worker.result()
 
     async def yield_slot(self, seconds: float) -> None:
-        """Yield this slot, as the function `yield_slot` describes."""
         self.start_worker()
         if seconds:
             await asyncio.sleep(seconds)
@@ -176,7 +174,6 @@ class _StartPacer:
         self._next_look = 1
 
     async def wait_turn(self) -> None:
-        """Return when it is this caller's turn."""
         current_s = self._clock()
         self._starts += 1
         if self._starts >= self._next_look:

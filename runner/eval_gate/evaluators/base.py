@@ -150,7 +150,10 @@ EvaluatorTable: TypeAlias = Mapping[type[EvaluatorSpec], EvaluatorFunction]
 
 
 class EvaluatorError(Exception):
-    """An evaluator could not score: no failed assertion. `hint` says what to do; usage and cost are those so far."""
+    """An evaluator could not score, for example because a judge is unreachable: never a failed assertion.
+
+    `hint` says what to do about it. `usage` and `cost_usd` are those of the judge up to the error.
+    """
 
     error_kind: ClassVar = ErrorKind.EVALUATION_ERROR
     error_cause: ErrorCause = ErrorCause.EVALUATOR_FAILED

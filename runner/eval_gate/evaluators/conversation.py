@@ -156,7 +156,6 @@ class _Part(FrozenStruct):
         return truncate(f"{self.name}: {reason}", MAX_ERROR)
 
     def build_result(self) -> EvaluatorResult:
-        """Build the stored result, with those of the evaluators in it."""
         return EvaluatorResult(
             name=self.name,
             type=WHOLE if self.name == WHOLE else "turn",

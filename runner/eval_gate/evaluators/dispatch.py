@@ -37,7 +37,10 @@ _JUDGE_SPECS: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 
 async def run_evaluator(spec: EvaluatorSpec, context: EvaluationContext) -> EvaluatorScore:
-    """Score by one evaluator. A broken pattern fails even if negated; EvaluatorError means that there is no score."""
+    """Score by one evaluator. Raises EvaluatorError if there is no score: that is never a failed assertion.
+
+    A pattern that cannot be compiled or searched fails its assertion, also one that is negated.
+    """
     grader = _get_evaluator(type(spec))
     try:
         if isinstance(spec, Composite):  # runs its members

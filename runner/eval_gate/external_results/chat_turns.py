@@ -21,7 +21,6 @@ class _OpenTurn(Struct):
     calls: int = 0
 
     def close(self) -> TurnResult:
-        """Join the texts."""
         message, response = ("\n\n".join(texts) if texts else None for texts in (self.messages, self.responses))
         return TurnResult(message=message, response=response, calls=self.calls)
 

@@ -136,7 +136,10 @@ def open_results(
 def detect_format(
     file: Path, shown_as: str, tool_format: ResultsFormat = ResultsFormat.AUTO, encoding: str | None = None
 ) -> KnownFormat:
-    """Detect a file's format. Raises GateError for an unknown one, not `tool_format`, a pipe, or a device."""
+    """Detect the format of a file and return it with its reader.
+
+    Raises GateError if the format is unknown or is not `tool_format`, and for a pipe or device, which may never end.
+    """
     if file.exists() and not file.is_file():
         raise RowPlace(shown_as).build_error("is not a regular file")
     with RowPlace(shown_as).name_errors():

@@ -114,8 +114,6 @@ _PROMPTFOO_HINT = (
 
 
 class _Case(Struct):
-    """One test: its element and the elements in it."""
-
     attributes: dict[str, str]
     suites: tuple[str, ...]
     """The names of the suites that it is in, the innermost last."""
@@ -143,7 +141,6 @@ class _Case(Struct):
 
     @property
     def meaning(self) -> Meaning:
-        """What its status means."""
         table, value = self.status
         return table.find_meaning(value) or _BROKE
 
@@ -154,7 +151,6 @@ class _Case(Struct):
 
     @property
     def name(self) -> tuple[str, str]:
-        """Its class name and its own name."""
         return self.attributes.get("classname", ""), self.attributes.get("name", "")
 
     @property
@@ -164,7 +160,6 @@ class _Case(Struct):
 
     @property
     def path(self) -> str:
-        """All suites that it is in."""
         return " > ".join(filter(None, self.suites))
 
 
@@ -189,7 +184,6 @@ class _Suite(Struct):
 
     @classmethod
     def from_attributes(cls, attributes: dict[str, str], line: int, *, tool: str) -> _Suite:
-        """Build a suite from the attributes of its start tag."""
         tests = _parse_count(attributes, "tests")
         return cls(
             attributes.get("name", ""),
@@ -258,7 +252,6 @@ class _Parser(XmlReader):
             self._unknown = "" if name in _TEXTS else name
 
     def _build_case(self, attributes: dict[str, str]) -> _Case:
-        """Build the case of a test from the attributes of its start tag, and count it in its suites."""
         inside = self._suites[1:] if self._open[0] == "testsuites" else self._suites
         names = tuple(suite.name for suite in inside)
         project = self._suites[-1].host if self._by_playwright and self._suites else ""

@@ -47,8 +47,6 @@ class _Sample(Struct):
 
 
 class _EvalsRun(Struct):
-    """Facts about the run in a file."""
-
     shown_as: str
     suite: str = "openai"
     spec_place: RowPlace | None = None

@@ -19,7 +19,11 @@ class ScoreRules(Struct):
     _used: set[str] = field(default_factory=set)
 
     def apply_rules(self, row: ResultRow) -> ResultRow:
-        """Return the row with the status by rules, else by its scorers. Raises GateError `missing-score-rule`."""
+        """Return the row with the status that the rules give it.
+
+        Rules for scorers override the tool's own verdict. For a scorer without a rule, its own verdict counts. Raises
+        GateError `missing-score-rule` if nothing says from which score on the row passes.
+        """
         if row.status is Status.SKIPPED:
             return row
         ruled = {rule.name: rule for rule in self.scores}

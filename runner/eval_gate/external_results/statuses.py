@@ -108,7 +108,10 @@ class StatusTable(FrozenStruct):
 
 
 def parse_tables(text: str) -> tuple[StatusTable, ...]:
-    """Parse tables: tool, field and place, then lines with values (`-`: none) by meaning. Raises ValueError."""
+    """Parse tables: a line with tool, field and where it is, then lines with values by meaning. `-` is a missing value.
+
+    Raises ValueError for a meaning that does not exist.
+    """
     tables: list[StatusTable] = []
     for line in filter(None, text.split("\n")):
         if line.startswith(" "):
@@ -201,7 +204,10 @@ class PromptedCase(NamedTuple):
 def build_prompted_row(
     case: PromptedCase, ending: ExecutionEnding, place: RowPlace, name: JsonValue = None
 ) -> ResultRow:
-    """Build a row that is named by prompt and expectation, or its own `name`. Raises GateError without either."""
+    """Build the row of an execution, named by the prompt, and by what is expected where others have the same prompt.
+
+    `name` is the case's own name, where the tool has one. Raises GateError if there is neither it nor a prompt.
+    """
     suite, prompt, expectation, named_by = case
     case_name = require_name(shorten_name(prompt) if name is None else name, place, named_by)
     content = compute_fingerprint([prompt, expectation])

@@ -55,8 +55,6 @@ _FAILED_COUNTERS: Final = ("failed", "error", "timeout", "aborted")
 
 
 class _Result(Struct):
-    """One result, and what it says."""
-
     attributes: dict[str, str]
     line: int
     container: bool = False
@@ -66,18 +64,14 @@ class _Result(Struct):
 
     @property
     def outcome(self) -> str:
-        """Its outcome, as the file states it."""
         return self.attributes.get("outcome", "")
 
     @property
     def status(self) -> Status:
-        """The same as a status."""
         return _OUTCOME.build_ending(self.outcome).status or Status.ERROR
 
 
 class _Definition(Struct):
-    """The class and the method of a test, and its categories."""
-
     class_name: str = ""
     method: str = ""
     tags: list[str] = field(default_factory=list)

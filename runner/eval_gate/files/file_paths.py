@@ -63,7 +63,10 @@ def find_path_problem(text: str) -> str | None:
 
 
 def find_write_problem(path: str | Path, *, anywhere: bool) -> str | None:
-    """Explain in the rest of a sentence why no file can be written there, or None; writing checks it again."""
+    """Explain in the rest of a sentence why no file can be written there; None if one can.
+
+    This check comes before the run. The path may change until then, so writing checks it again.
+    """
     place = resolve_path(path, anywhere=anywhere)
     if place is None:
         return OUTSIDE
@@ -77,7 +80,10 @@ def find_folder_problem(path: str | Path, *, anywhere: bool, root: Path | None =
 
 
 def find_read_problem(path: str | Path, *, root: Path | None = None) -> str | None:
-    """Explain why a configured file must not be read; it has to be in the repository, unlike `/proc/self/environ`."""
+    """Explain why a configured file, relative to `root` or the working directory, must not be read and sent; or None.
+
+    It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
+    """
     start = Path(os.path.realpath(root or Path.cwd()))
     is_inside = Path(os.path.realpath(start / path)).is_relative_to(find_repository(start) or start)
     return None if is_inside else "is outside of the repository"

@@ -52,7 +52,10 @@ def read_limited(path: Path, limit: int, *, is_generated: bool = False) -> bytes
 
 
 def read_optional(path: Path, limit: int, *, shown_as: str, hint: str) -> bytes | None:
-    """Read a configuration file; None without one. Raises GateError `configuration-unreadable`, also for a pipe."""
+    """Read a configuration file as `read_limited` does; return None if there is none.
+
+    Raises GateError `configuration-unreadable`, also for a pipe or a device, which would be waited for.
+    """
     try:
         if path.is_file():
             return read_limited(path, limit)

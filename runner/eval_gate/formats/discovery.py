@@ -398,7 +398,6 @@ def _is_something_else(file: EvalFile, notation: Notation, data: bytes) -> bool:
 
 
 def _has_evals_in(file: EvalFile, outline: Outline) -> bool:
-    """Whether a dialect recognizes the outline of a file."""
     return any(isinstance(recognize_document(one, file.path), Dialect | Broken) for one in outline.documents)
 
 

@@ -103,12 +103,10 @@ class _OutlineBuilder:
         return opened
 
     def close_container(self) -> None:
-        """Close the innermost list or mapping."""
         self._open.pop()
         self._keys.pop()
 
     def end_member(self) -> None:
-        """Forget a key without a value."""
         if self._keys:
             self._keys[-1] = None
 

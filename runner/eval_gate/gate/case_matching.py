@@ -302,7 +302,6 @@ def find_possible_renames(cases: GateCases) -> PossibleRenames:
 
 
 def _is_skipped(key: CaseKey, cases: GateCases) -> bool:
-    """Whether a case of the baseline is skipped here."""
     case = cases.current_cases.get(cases.current_keys.get(key, key))
     return case is not None and case.status is Status.SKIPPED
 

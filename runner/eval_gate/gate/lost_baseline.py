@@ -53,7 +53,10 @@ class LostBaseline(FrozenStruct):
 
 
 def find_lost_baseline(absent: NoBaseline, run: RunResult, policy: Policy) -> LostBaseline | None:
-    """Find the stored result of the same cases against which `run`, with its pass score, is worst; or None."""
+    """Find the result of the same cases that this run is not compared with: the one against which most is worse.
+
+    `run` has the pass score of the policy applied. Return None if no stored result has one of its cases.
+    """
     if not policy.can_fail_by_comparison:
         return None
     candidates = [lost for one in absent.unlinked if (lost := _compare_with(one, run, policy)) is not None]

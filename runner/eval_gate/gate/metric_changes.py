@@ -51,7 +51,10 @@ _Row = tuple[MetricKind, str]
 
 
 def add_metric_changes(comparison: Comparison, cases: GateCases) -> Comparison:
-    """Add how evaluators and tags compare; a stored run keeps its changes, as results may be lost to its limits."""
+    """Add how evaluators and tags compare with the baseline to a comparison.
+
+    A stored run that is checked again keeps its changes: evaluator results may be lost to the limits of its size.
+    """
     metrics, recorded = find_metric_changes(comparison, cases), cases.run.comparison
     if recorded is not None and recorded.metric_changes is not None:
         same = recorded.baseline.run_id == comparison.baseline.run_id
@@ -65,7 +68,10 @@ def _count_cases(changes: MetricChanges) -> int:
 
 
 def find_metric_changes(comparison: Comparison, cases: GateCases) -> MetricChanges:
-    """Compare evaluators and tags over the compared cases; no rows for a single evaluator without tags."""
+    """Compare each evaluator and tag over the cases that `comparison` compared with this baseline.
+
+    There are no rows for a single evaluator without tags: the pass rate and the mean score of all cases say the same.
+    """
     pairs = _collect_pairs(comparison, cases)
     tested = [_build_row(kind, name, both) for (kind, name), both in pairs.items() if len(both) >= MIN_CASES]
     if not any(row.kind is MetricKind.TAG for row in tested) and len(tested) < 2:

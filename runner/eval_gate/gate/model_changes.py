@@ -1,4 +1,7 @@
-"""Notes about models that responded or judged in place of the baseline's. They change no verdict. Pure."""
+"""Notes about models that responded or judged in place of the baseline's, as providers name them. Pure.
+
+Repository and setup may be the same. The notes change no verdict and excuse nothing.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,6 @@ def iter_model_notes(current: RunResult, baseline: RunResult) -> Iterator[str]:
 def _find_model_difference(
     current: RunResult, baseline: RunResult, get_name: Callable[[CaseResult], str | None]
 ) -> tuple[str, str, str] | None:
-    """Find the model names in the baseline and in this run, and in how many cases they differ."""
     old = {key: name for key, case in baseline.iter_cases() if (name := get_name(case))}
     if not old:
         return None

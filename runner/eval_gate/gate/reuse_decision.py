@@ -122,7 +122,6 @@ def _decide_source(
 def _find_flaw(
     suite: SuiteResult, source: ReuseSource, decided_at: datetime, oldest: datetime | None
 ) -> RunReason | None:
-    """Find out what speaks against the result of a suite in the same state."""
     executed_at = parse_timestamp(suite.reused.timestamp) if suite.reused else None
     if executed_at is None or executed_at > decided_at + CLOCK_TOLERANCE:
         return RunReason.NO_EARLIER_RESULT

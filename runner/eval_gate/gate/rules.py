@@ -317,7 +317,6 @@ def _apply_pass_rate_rule(rule_input: RuleInput, least: float) -> RuleFinding:
 
 
 def _apply_usage_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings about latency, cost and tokens of the typical case."""
     kinds = (
         (RuleCode.LATENCY, policy.max_latency_increase, usage_increase.get_latency_ms),
         (RuleCode.COST, policy.max_cost_increase, usage_increase.get_cost_usd),
@@ -400,7 +399,6 @@ def _apply_coverage_rule(run: RunResult, least: float) -> RuleFinding:
 
 
 def _apply_setup_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
-    """Yield the findings about removed, changed and new cases, and about loosened rules."""
     if rule_input.comparison is None:
         return
     measured = rule_input.comparison.setup_changes or SetupChanges()

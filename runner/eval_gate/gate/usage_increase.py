@@ -79,7 +79,10 @@ def _compute_sign_test_chance(above: int, cases: int) -> float:
 def pair_values(
     comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
 ) -> UsagePairs:
-    """Pair the values of cases that both runs scored with one fingerprint; recorded responses have no current one."""
+    """Pair the values of every case that both runs scored with the same fingerprint, as `measure` has them.
+
+    A case with a recorded response took nothing, and has no current value.
+    """
     new, old = run.index_cases(), baseline.index_cases()
     both = (one.key for one in comparison.changes if one.change.is_compared and one.key in new and one.key in old)
     measured = ((measure(old[key]), measure(new[key]), new[key].details.replayed) for key in both)

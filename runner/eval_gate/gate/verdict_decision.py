@@ -221,7 +221,6 @@ def _compare_with_baseline(paired: _PairedRun, inputs: GateInputs, baseline: Bas
 def _describe_changes(
     comparison: Comparison, cases: GateCases, baseline: Baseline, retention: RetentionRules
 ) -> Comparison:
-    """Add what decides nothing: behaviour, evaluators and tags, notes, and the baseline's side of changed cases."""
     history = baseline.own_history
     executed = cases.without_reused
     comparison = add_metric_changes(add_behaviour_changes(comparison, executed, history, retention), executed)

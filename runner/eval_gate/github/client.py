@@ -353,7 +353,6 @@ def _build_unreadable_error(doing: str, what: str) -> GitHubError:
 
 
 def _format_message(data: object) -> str:
-    """Format GitHub's message, with the details of a refused request."""
     if not isinstance(data, dict):
         return str(data or "")[:300]
     errors = data.get("errors")

@@ -192,7 +192,10 @@ class _WrittenComment(ApiResponse):
 
 
 def read_thread(client: GitHubClient, number: int, marker: str, comment_id: int | None = None) -> PullRequestThread:
-    """Read the pull request and this gate's comments, such as the known `comment_id`. Raises GitHubError."""
+    """Read the pull request and this gate's comments, however many other comments it has.
+
+    `comment_id` is the comment that the gate is known to have written, if any. Raises GitHubError.
+    """
     pull, own = None, list[StickyComment]()
     for _, pull in iter_comment_pages(client, number, f"looking for the comment on #{number}", PERMISSION, MAX_PAGES):
         nodes = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker) or one.is_known(comment_id))
@@ -247,7 +250,10 @@ def show_comment(client: GitHubClient, number: int, comment: StickyComment) -> N
 def iter_comment_pages(
     client: GitHubClient, number: int, doing: str, permission: str, limit: int
 ) -> Iterator[tuple[str, CommentedPull]]:
-    """Yield the repository's name and the pull request with each page of comments, newest first. Raises GitHubError."""
+    """Yield the repository's name and the pull request with each page of comments, the newest of `limit` pages first.
+
+    There is a page even without a comment. Raises GitHubError.
+    """
     cursor: str | None = None
     for _ in range(limit):
         repository = client.query_repository(

@@ -373,7 +373,6 @@ class BranchCommits:
             self._list_more(FIRST_LISTED_COMMITS)
 
     def _list_more(self, more: int) -> None:
-        """List this many more commits."""
         if more > 0 and self.tip is not None:
             self._parents.update((one.sha, one.first_parent) for one in islice(self._coming, more))
             self._line.update(iter_first_parents(self.tip, self._parents))

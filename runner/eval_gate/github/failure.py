@@ -137,7 +137,6 @@ class GitHubError(Exception):
         return self.is_outcome_unknown
 
     def _describe_permission(self) -> str:
-        """Which permission is missing, of whom."""
         if self.permission is None:
             return ""
         if self.kind is FailureKind.FORBIDDEN and "personal access token" in self.detail.lower():

@@ -56,7 +56,10 @@ class Discussion(FrozenStruct):
 
 
 def read_comment_waivers(client: GitHubClient, discussion: Discussion) -> KnownWaivers:
-    """Read waivers, also expired ones, from comments. After a GitHubError there are none, and the result says why."""
+    """Read the waivers from comments of the pull request, including those that have expired since.
+
+    Never raises GitHubError: after a failure, comments waive nothing, and the result says why.
+    """
     try:
         thread = find_command_comments(client, discussion.number, discussion.label, discussion.today)
     except GitHubError as error:
@@ -135,7 +138,6 @@ class _CommentReview:
     def _find_command_refusal(
         self, comment: PullRequestComment, command: WaiveCommand | MalformedCommand
     ) -> str | None:
-        """Return why this command does not count here, regardless of its author."""
         if isinstance(command, MalformedCommand):
             return command.message
         if command.commit is None and self._thread.from_fork:

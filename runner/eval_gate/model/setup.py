@@ -21,7 +21,10 @@ class SettingRole(StrEnum):
 
 
 class SettingValue(Record, kw_only=True):
-    """One setting off its default, as text without secrets: a variable by name, with the text around it."""
+    """One setting with a value other than its default, as text without secrets.
+
+    A value from a variable is stored as the name of the variable and the text around it.
+    """
 
     name: str
     """Name as users write it, in camelCase."""
@@ -56,7 +59,10 @@ class SettingChange(NamedTuple):
 
 
 def compare_settings(baseline: Iterable[SettingValue], current: Iterable[SettingValue]) -> Iterator[SettingChange]:
-    """Yield settings that differ, sorted by name; a side without one has its default."""
+    """Yield the settings whose value differs between `baseline` and `current`, sorted by name.
+
+    If only one side has a setting, its default counts for the other side.
+    """
     old_settings, new_settings = ({one.name: one for one in settings} for settings in (baseline, current))
     for name in sorted(old_settings.keys() | new_settings.keys()):
         was, is_now = old_settings.get(name), new_settings.get(name)
@@ -71,7 +77,10 @@ def compare_settings(baseline: Iterable[SettingValue], current: Iterable[Setting
 def compare_targets(
     baseline: Iterable[TargetIdentity], current: Iterable[TargetIdentity]
 ) -> Iterator[tuple[str, SettingChange]]:
-    """Yield names and changes of targets or judges of the same name that have fingerprints on both sides."""
+    """Yield the settings that differ between targets, or LLM judges, of the same name.
+
+    Each item is the name and the change. A target that has no fingerprint on one of the sides is left out.
+    """
     by_name = {one.name: one for one in baseline}
     for one in current:
         old = by_name.get(one.name)

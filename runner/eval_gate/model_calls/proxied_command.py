@@ -68,7 +68,7 @@ async def _run_command(command: Sequence[str], environment: dict[str, str]) -> i
     try:
         child = start_in_front(command, environment)
     except ProcessError as error:
-        raise GateError("command-not-started", error.message, "write the command behind --") from error
+        raise GateError("command-not-started", error.message, "check the name and the path of the command") from error
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:
         for number in _PASSED_ON:

@@ -78,7 +78,10 @@ def read_stored_object(store: Path, name: str, kind: str, limit: int) -> bytes |
 
 
 def compare_commits(stream: bytes) -> bytes | None:
-    """Import `old` and `new` from a `git fast-import` stream, and return the differences; None if git fails."""
+    """Import the branches `old` and `new` from a stream of `git fast-import`, and return their differences.
+
+    Only files that moved without a change are renames. Return None if git is missing or fails.
+    """
     with _open_repository() as environment:
         git_dir = Path(environment["GIT_DIR"])
         if _run(git_dir, environment, ("fast-import", "--quiet"), stream, _COMPARE_LIMIT_S) is None:

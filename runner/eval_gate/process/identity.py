@@ -58,6 +58,5 @@ def is_root_required() -> bool:
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """Whether all users may enter the folder and list it."""
     way = all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
     return way and bool(folder.stat().st_mode & stat.S_IROTH)

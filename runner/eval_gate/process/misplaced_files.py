@@ -10,7 +10,10 @@ from pathlib import Path
 
 
 def find_path_hint(command: str | Sequence[str], cwd: Path) -> str | None:
-    """Name a failed command's first word that is a file here, and not where it ran, as half a sentence; or None."""
+    """Name the first word of a failed command that is a file where Eval Gate runs, but not where the command ran.
+
+    The hint is half a sentence. Only the file system decides: None if no word is such a path.
+    """
     root = Path.cwd()
     for word in split_command(command):
         with suppress(OSError, ValueError):  # a word that cannot be a path

@@ -1,4 +1,7 @@
-"""Pipes for a program's standard streams, which it may open by name; no function waits and can be interrupted."""
+"""Pipes for the three standard streams of a program, which it may also open by name.
+
+No function here waits, so that no cancellation can interrupt the opening of a pipe.
+"""
 
 from __future__ import annotations
 

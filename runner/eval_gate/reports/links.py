@@ -46,7 +46,10 @@ def is_in_other_repository(file: str, context: ReportContext) -> bool:
 
 
 def build_line_url(location: Location | None, context: ReportContext) -> str | None:
-    """Build the URL of a line at the evaluated commit; None if something is unknown, or outside the repository."""
+    """Build the URL of a line at the evaluated commit.
+
+    Return None if the location, the repository or the commit is unknown, or the file is outside the repository.
+    """
     if location is None or context.repository is None or context.head_sha is None:
         return None
     if (

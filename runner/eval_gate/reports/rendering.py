@@ -23,7 +23,11 @@ _DEFAULT_FILES: Final = {name: one.file for name, one in FORMATS.items() if one.
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
-    """Render a run in one of `FORMATS`, the rest by its module in `exports/`. Raises GateError `unknown-value`."""
+    """Render a run in one of `FORMATS`.
+
+    Each format without a branch of its own has a module of its name in `exports/`. Raises GateError `unknown-value`
+    for an unknown format.
+    """
     text = _render_text(report_format, run, context, style)
     return neutralize_json(text) if FORMATS[report_format].form is TextFormat.JSON else text
 

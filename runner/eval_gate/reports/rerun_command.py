@@ -188,7 +188,6 @@ def _redact_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _remove_options(arguments: Sequence[str], *names: str) -> list[str]:
-    """Remove the named options and their values from the arguments before `--`."""
     remaining: list[str] = []
     skip_value = False
     for place, argument in enumerate(arguments):

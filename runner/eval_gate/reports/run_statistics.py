@@ -1,4 +1,7 @@
-"""Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors."""
+"""Statistics of a run without waived cases: counts, pass rates, their intervals, and kinds of errors.
+
+Texts and rows are built from these numbers.
+"""
 
 from __future__ import annotations
 

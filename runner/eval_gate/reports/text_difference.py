@@ -1,4 +1,7 @@
-"""Compare two texts word by word, in a window around the first difference, which bounds the time."""
+"""Word-by-word comparison of two texts, limited to a window around the first difference.
+
+The window bounds the time, however long or hostile the texts are.
+"""
 
 from __future__ import annotations
 

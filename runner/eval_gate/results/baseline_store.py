@@ -48,11 +48,11 @@ class _Folders:
     def pipe_file(self, path: str, data: bytes, *, mode: str) -> None:
         folder = Path(path).parent
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".") as own:
-            own.write(data)
-            own.flush()
-            Path(own.name).chmod(0o644)
-            os.link(own.name, path)  # unlike a rename, it replaces nothing
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".") as temporary:
+            temporary.write(data)
+            temporary.flush()
+            Path(temporary.name).chmod(0o644)
+            os.link(temporary.name, path)  # unlike a rename, it replaces nothing
 
 
 class StoreError(Exception):
@@ -120,11 +120,11 @@ class BaselineStore:
 
     def _fetch(self, name: str, folder: Path) -> RunResult:
         """Unpack a run and its history into a folder of its own, and return the run's head. Raises GateError."""
-        (own := folder / name.removesuffix(".zip")).mkdir()
+        (run_folder := folder / name.removesuffix(".zip")).mkdir()
         data = self._files.cat_file(f"{self._root}/{name}", end=limits.ARCHIVE_BYTES)  # a larger one is a corrupt one
-        (archive := own / name).write_bytes(data)
+        (archive := run_folder / name).write_bytes(data)
         for part, limit in ((HISTORY_NAME, MAX_HISTORY_BYTES), (RUN_NAME, MAX_RESULT_BYTES)):
-            extract_top_entry(archive, part, own / part, limit)
+            extract_top_entry(archive, part, run_folder / part, limit)
         return read_archived_head(archive, f"{self._shown_as}/{name}")
 
 

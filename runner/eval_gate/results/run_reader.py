@@ -284,7 +284,10 @@ def read_run_and_folder(
 
 
 def is_run_reference(reference: str) -> bool:
-    """Whether a reference leads to a result of this program or contract, which a file's start shows."""
+    """Whether a reference leads to a result of this program or of another runner of the contract, and of no other tool.
+
+    A file is recognized by its start: a run result by its first key, a suite's result by its run.
+    """
     path = _to_path(reference)
     if path.is_dir():
         return (path / RUN_NAME).is_file() or any(any(path.glob(pattern)) for pattern in (RUN_GLOB, ARTIFACT_RUN_GLOB))

@@ -209,7 +209,10 @@ def _iter_suite_pieces(suite: SuiteResult) -> Iterator[bytes]:
 
 
 def iter_compact_pieces(run: RunResult) -> Iterator[JsonPiece]:
-    """Yield the run result as compact JSON without default values; a suite's file has them, for other readers."""
+    """Yield the run result as JSON without indentation and without default values, in pieces.
+
+    The file of a suite has every field, because its readers may know nothing but the contract.
+    """
     empty = json.encode(_drop_defaults(replace(run, suites=())))
     yield JsonPiece(b'{"schemaVersion":%d,%b,"suites":[' % (run.schema_version, empty[1:-1]))
     for number, suite in enumerate(run.suites):
@@ -246,7 +249,6 @@ def _drop_defaults(value: object) -> object:
 
 @cache
 def _list_fields(kind: type[Struct]) -> tuple[tuple[str, str, object], ...]:
-    """Return the name of each field, its name in JSON, and its default."""
     return tuple(
         (one.name, one.encode_name, one.default_factory() if one.default_factory is not NODEFAULT else one.default)
         for one in structs.fields(kind)

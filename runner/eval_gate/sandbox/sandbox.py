@@ -197,7 +197,6 @@ class Sandbox:
         return self._limits.entries
 
     def _check_room(self, names: tuple[str, ...], size: int) -> None:
-        """Refuse a write beyond the limits."""
         sizes = self._measure_sizes()
         needed = {"/".join(names[: count + 1]) for count in range(len(names))}
         if len(sizes.keys() | needed) > self._limits.entries:

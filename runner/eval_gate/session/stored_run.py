@@ -34,7 +34,11 @@ def load_run_config(
 
 
 def redecide_verdict(run: RunResult, reference: str, config: RunConfig, root: Path) -> RunResult:
-    """Decide a run's verdict again, against the baseline `reference`, as `run` does. Raises GateError."""
+    """Decide the verdict of a run again, compared with the baseline that `reference` names.
+
+    The verdict is the one that `run` would give. Waiver files are below `root`. Raises GateError, such as
+    `baseline-not-found`.
+    """
     run = add_idle_pattern_warnings(run, config.policy.must_pass)
     earlier = require_baseline(run, reference, Path(config.output_dir), config.history)
     if config.history:  # another history than that of the run

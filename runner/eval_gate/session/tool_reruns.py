@@ -69,8 +69,6 @@ class RerunSpending:
 
 
 class _SuspectedCase(Struct):
-    """One suspected case with its re-runs so far."""
-
     row: ResultRow
     rows: list[ResultRow] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
@@ -150,7 +148,6 @@ class ToolReruns:
         return False
 
     async def _run_round(self, cases: Mapping[CaseKey, _SuspectedCase]) -> None:
-        """Execute each of these cases once more."""
         rows_by_case = await self._tool.run_once({key: one.row for key, one in cases.items()})
         for key, one in cases.items():
             rows = rows_by_case[key]

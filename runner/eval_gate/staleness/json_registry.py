@@ -124,7 +124,6 @@ class _JsonToolReader(Struct):
             self.tools[definition.name] = definition
 
     def add_problem(self, path: _Path, message: str) -> None:
-        """Note what is wrong at a place."""
         if len(self.problems) >= FINDINGS:
             raise _build_invalid_error(
                 self.file, [*self.problems, Problem("reading stopped here: there may be more problems", file=self.file)]

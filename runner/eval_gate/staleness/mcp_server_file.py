@@ -145,7 +145,6 @@ class _ServerReader:
         self.notices: list[str] = []
 
     def add_problem(self, path: _Path, message: str) -> None:
-        """Note what is wrong at this path."""
         line = self._positions.find_line(path)
         self.problems.append(Problem(message, file=self._shown_as, line=line, field=format_field_path(path)))
 

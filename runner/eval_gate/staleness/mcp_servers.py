@@ -107,7 +107,6 @@ async def load_server_file(
 
 
 async def _list_program_tools(entry: McpServerEntry, root: Path, program_env: ProgramEnvironment) -> list[Tool]:
-    """Start an MCP server program, list its tools, and end it."""
     with require_extra("mcp", "listing the tools of an MCP server"):
         import mcp  # noqa: F401 (here, so that its absence is reported before a program starts)
 

@@ -1,4 +1,7 @@
-"""Addresses of agents: whether two are the same, and how a container, whose `localhost` is its own, finds the host."""
+"""Addresses of agents: whether two lead to the same one, and how a container reaches the host of the job.
+
+Inside a container `localhost` is the container itself.
+"""
 
 from __future__ import annotations
 

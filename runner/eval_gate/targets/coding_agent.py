@@ -1,4 +1,7 @@
-"""Prompt, program lookup and files of targets that start a coding agent (agentv behaviour 5.4)."""
+"""Prompt, program lookup and files shared by targets that start a coding agent.
+
+Source: agentv behaviour 5.4.
+"""
 
 from __future__ import annotations
 

@@ -211,7 +211,10 @@ class LoadLimiter:
 
     @property
     def notice(self) -> str | None:
-        """What the target refused and what followed, without its name; None for nothing, such as a single 503."""
+        """What the target refused and what followed, without its name; None for nothing.
+
+        A single 503 in a run of one case at a time is nothing but the error of its case.
+        """
         lowered = self.limit < self._most
         if not (lowered or TOO_MANY_REQUESTS in self._refusals):
             return None

@@ -74,8 +74,6 @@ NO_SETUP: Final = TargetSetup()
 
 
 class _Setting(NamedTuple):
-    """One setting: its whole value, its shown text, and its role."""
-
     name: str
     value: JsonValue
     shown_as: str | None
@@ -205,7 +203,6 @@ def _open_settings(settings: BaseModel) -> dict[str, JsonValue]:
 
 
 def _open_value(value: object) -> JsonValue:
-    """Convert a value to JSON, with secrets opened."""
     match value:
         case Secret():
             return _open_value(value.open())

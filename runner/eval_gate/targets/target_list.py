@@ -300,7 +300,6 @@ class TargetList:
         )
 
     def _get_kind(self, index: int) -> tuple[TargetKind, str]:
-        """Return the kind of a target and its canonical provider name."""
         word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip()
         kind = find_kind(word)
         if kind is None:

@@ -1,4 +1,7 @@
-"""Resolve `${{ NAME }}` in settings of targets; values are secrets from then on, but for the model's name and such."""
+"""Resolve `${{ NAME }}` in settings of targets.
+
+The values are secrets from then on, except those of settings without secrets, such as the model's name.
+"""
 
 from __future__ import annotations
 

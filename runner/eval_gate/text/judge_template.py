@@ -1,4 +1,7 @@
-"""Variables of a custom LLM judge prompt: which exist, and which it must use (agentv behaviour 6.1, 6.4)."""
+"""Variables of a custom LLM judge prompt: which exist, and which a template must use.
+
+Source: agentv behaviour 6.1, 6.4. Formats check templates when they read them, evaluators fill them.
+"""
 
 from __future__ import annotations
 

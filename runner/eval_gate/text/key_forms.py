@@ -38,8 +38,6 @@ class FoundKey(NamedTuple):
 
 
 class _Rule(FrozenStruct):
-    """One rule of gitleaks."""
-
     id: str
     pattern: str
     entropy: float

@@ -238,7 +238,6 @@ def _iter_parts(secret: str) -> Iterator[str]:
 
 
 def _iter_forms(secret: str) -> Iterator[str]:
-    """Yield every way in which the secret may be written."""
     yield secret
     digits = secret.replace("-", "")
     hexadecimal = _HEX.fullmatch(digits) is not None
@@ -310,7 +309,6 @@ class _UnescapedText:
         self.meant = "".join(parts)
 
     def map_ranges(self, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Map ranges of the unescaped text, none of them empty, to ranges of the text."""
         return ((self._map_index(begin), self._map_index(end - 1, is_end=True)) for begin, end in ranges)
 
     def _map_index(self, at: int, *, is_end: bool = False) -> int:
@@ -344,7 +342,6 @@ def _decode_escape(match: re.Match[str]) -> list[tuple[str, int]]:
 
 
 def _skip_backslashes(text: str, at: int) -> int:
-    """Return where the backslashes before a place begin."""
     while at and text[at - 1] == "\\":
         at -= 1
     return at

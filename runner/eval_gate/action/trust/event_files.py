@@ -105,7 +105,10 @@ class EventFiles:
         raise RefusedReadError(self._build_refusal(f"{name} from {_UNKNOWN_COMMIT}"))
 
     def confirm_configuration(self, step: Step) -> None:
-        """Compare the configuration with GitHub's if the workspace cannot show its commit. Raises GateError."""
+        """Compare the configuration with GitHub's, if the workspace cannot show its commit.
+
+        Raises GateError if the event's commit has another one, or GitHub fails.
+        """
         if step.plan.base_branch is not None or not is_unverified_start(step):
             return
         for file, data in self._believed:

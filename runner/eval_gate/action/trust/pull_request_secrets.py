@@ -127,7 +127,10 @@ class BaseBranchTargets:
             raise self._build_unavailable_error(error) from error
 
     def get_entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
-        """Return the base branch's target entries in this file or, for None, its configuration. Raises GateError."""
+        """Return the target entries of the base branch in this file, or in its configuration for None.
+
+        Raises GateError if the base branch cannot be read. Invalid targets count as no entries.
+        """
         if file is not None:
             target_list = self._read_target_list(file)
             return target_list.entries if target_list else ()

@@ -194,8 +194,6 @@ def _select_comparable_runs(levels: Sequence[RunLevels], measured: LevelKind) ->
 
 
 class _LevelSeries:
-    """Values of one level over the runs."""
-
     def __init__(self, runs: Sequence[RunLevels], measured: LevelKind) -> None:
         self._measured = measured
         self._sign = -1.0 if measured in _HIGHER_IS_BETTER else 1.0

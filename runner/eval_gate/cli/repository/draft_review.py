@@ -145,7 +145,6 @@ def _review_files(files: Sequence[CaseFile], review: _Review) -> None:
 
 
 def _review_file(path: Path, root: Path, review: _Review) -> bool:
-    """Review the drafts of one file, and return whether to go on with the next file."""
     skipped: set[str] = set()
     accepted = dropped = 0
     goes_on = True

@@ -101,7 +101,6 @@ def _mask_cases(observed: ObservedRun, config: RunConfig) -> dict[CaseKey, Obser
 async def _update_file(
     file: CaseFile, chosen: Mapping[CaseKey, EvalCase], observed: Mapping[CaseKey, ObservedCase], tokens: TokenData
 ) -> CaseFile:
-    """Update the chosen cases of a file, and print remarks on what still fails."""
     for case in file.suite.cases:
         if case.key not in chosen:
             continue

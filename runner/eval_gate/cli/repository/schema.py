@@ -27,7 +27,6 @@ def schema(kind: str = typer.Argument(..., metavar="KIND", help=f"Kind of file: 
 
 
 def _build_schema(kind: type) -> dict[str, object]:
-    """Return the schema of what is read as this kind."""
     from msgspec.json import schema_components
 
     (top,), definitions = schema_components([kind], ref_template="#/$defs/{name}")

@@ -74,7 +74,10 @@ class ValidationFindings(Struct):
 async def check_everything(
     config: RunConfig, root: Path, environment: Mapping[str, str], every_eval: Sequence[str]
 ) -> ValidationFindings:
-    """Check all of it, even after the first problem; `config` may have only some of the eval files in `every_eval`."""
+    """Check files, targets, tokens, patterns, staleness and waivers: all of it, even after the first problem.
+
+    `every_eval` are the eval files of the configuration; `config` may have a part of them.
+    """
     lacking = MissingRequirements()
     building = BuildContext(environment, root, missing_requirements=lacking)
     catalog = TargetCatalog(config.target, building)

@@ -134,7 +134,11 @@ def agent_evals(
 def build_target_settings(
     target: Sequence[str], targets: str | None, model: Sequence[str], provider: str | None, base_url: str | None
 ) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Build each choice's run settings by name; one entry without any if the suites decide. Raises GateError."""
+    """Build the run settings of each chosen target or model, by name.
+
+    If nothing is chosen, the suites decide: the result is one entry without settings. Raises GateError if the
+    choices contradict each other.
+    """
     from eval_gate.cli.runs.target_matrix import check_target_names
     from eval_gate.errors import GateError
     from eval_gate.model.agent import SUITE_MODEL

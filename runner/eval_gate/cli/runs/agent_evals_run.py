@@ -160,7 +160,6 @@ def _has_passed(run: RunResult) -> bool:
 
 
 def _run_once(call: SuitesCall, settings: Mapping[str, JsonValue]) -> ReportedRun:
-    """Run the suites once, store the result, and write the reports."""
     with reserve_stdout():
         return run_async(_run_and_report(call, call.build_session(settings)))
 
@@ -233,7 +232,10 @@ class SuiteClock(Struct):
 
 
 def find_suite_files(name: str | None, folder: Path) -> tuple[str, ...]:
-    """Find the suite `name` in `folder`, or all of them by name. Raises GateError for paths, links, and no suite."""
+    """Find the path of the suite `name`, or the paths of all suites in `folder`, by name.
+
+    Raises GateError for a name that is not a single file name, for links, and if there is no suite.
+    """
     try:
         paths = {path.stem: path for path in _iter_suite_files(folder)}
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Find the routes that may be an agent in what its server says of itself; sends no prompt."""
+"""Read a server's own descriptions, and find the routes in them that may be its agent.
+
+Requests only the server's own address, and sends no prompt.
+"""
 
 from __future__ import annotations
 

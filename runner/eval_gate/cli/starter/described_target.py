@@ -244,7 +244,6 @@ def _find_model_place(route: AgentRoute) -> tuple[str, ...]:
 
 
 def _needs_reading(route: AgentRoute, settings: Mapping[str, JsonValue]) -> bool:
-    """Whether settings have to say where the response has its parts."""
     return route.protocol is None and not route.is_text and not {"agentProtocol", "responseFormat"} & settings.keys()
 
 
@@ -345,7 +344,11 @@ def _describe_command(
 
 
 def check_url(url: str, what: str) -> None:
-    """Check that a URL is valid, and may stand in files that everyone can read. Raises GateError `invalid-url`."""
+    """Check that a URL is valid and may be written to files that everyone can read.
+
+    Raises GateError `invalid-url` for a URL that is malformed, or that has credentials, a query, a fragment or
+    unusual characters.
+    """
     try:
         plain = to_public_url(url) == url and _PLAIN_URL.fullmatch(url) is not None
     except GateError as error:
@@ -359,7 +362,6 @@ def check_url(url: str, what: str) -> None:
 
 
 def _describe_probe(response: Response) -> Iterator[str]:
-    """Describe what a run reads in this response."""
     yield f'response    "{to_console_line(response.text, 200)}"'
     if response.tool_calls:
         yield f"tool calls  {to_console_line(format_first_few([one.name for one in response.tool_calls], 5), 200)}"

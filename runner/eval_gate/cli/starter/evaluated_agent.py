@@ -75,7 +75,11 @@ def find_evaluated_agent(
     repository: Path | None,
     described: DescribedAgent | None = None,
 ) -> EvaluatedAgent:
-    """Find the target of a configuration and evals, or that `described`. Raises GateError, such as for conflicts."""
+    """Find the target of this configuration and these evals; `example` is the format of the example to write.
+
+    `described` is the agent of the command line. Raises GateError for conflicting settings, and for an invalid URL,
+    protocol or model.
+    """
     if described is not None and described.entry is not None:
         return _build_described_agent(described.entry)
     target = config.target

@@ -80,7 +80,10 @@ def _find_obstacle(folder: Path, file: Path) -> str | None:
 
 
 def write_files(folder: Path, texts: Mapping[str, str], replaced: Iterable[str] = ()) -> None:
-    """Write every file, with its folders, over those in `replaced`. Raises GateError, and then all is as it was."""
+    """Write every file, in folders made where they are missing. Those in `replaced` take the place of earlier ones.
+
+    Raises GateError when one cannot be written, or when a new one is there by now. Then all is as it was.
+    """
     with ExitStack() as undo:
         for name, text in texts.items():
             file = folder / name

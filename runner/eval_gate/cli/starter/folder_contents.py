@@ -44,7 +44,11 @@ class FoundEvals(FrozenStruct):
 
 
 def find_default_branch(folder: Path) -> str:
-    """Find the branch of baselines: the remote's default one, one with a usual name, the one that is checked out."""
+    """Find the branch whose runs become baselines.
+
+    The order is: the remote's default branch, the usual names if such a branch exists, the branch that is checked
+    out.
+    """
     remote_head = read_git_line(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     if remote_head:
         return remote_head.removeprefix("origin/")

@@ -91,7 +91,6 @@ def _iter_start_steps(plan: StarterPlan) -> Iterator[Step]:
 
 
 def _describe_protocol(plan: StarterPlan) -> str:
-    """Describe the protocol of the agent, and where to change it."""
     if plan.agent.entry is not None:
         return f"{TARGETS} says what it takes and returns."
     if plan.agent.preset:

@@ -125,7 +125,6 @@ class OpenApiDocument:
         return RequestField(place, required, prompt, value, tuple(filter(is_plain_value, choices)))
 
     def _find_prompt(self, option: Schema) -> str | None:
-        """Find the placeholder with which a field of this form takes the prompt."""
         if _has_type(option, "string") and not {"const", "enum", "format"} & option.keys():
             return "{{message}}"
         for message in self._list_options(option.get("items")) if _has_type(option, "array") else ():

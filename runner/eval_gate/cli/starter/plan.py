@@ -94,7 +94,10 @@ class StarterPlan(Struct):
 
 
 def make_plan(folder: Path, wishes: StarterRequest, questions: Questions) -> StarterPlan:
-    """Inspect the folder (its real path), probe the agent, and decide, without writing. Raises GateError."""
+    """Inspect the folder (its real path), probe the named agent, and decide. Writes nothing.
+
+    Raises GateError for an invalid configuration, for wishes that contradict it, and if the probe fails.
+    """
     repository = find_repository(folder)
     config_file = find_config_file(folder)
     old_config = load_config({}, {}, config_file, shown_as=config_file.name) if config_file else None
@@ -155,7 +158,10 @@ def _list_missing_lines(old_config: RunConfig, config: RunConfig, agent: Evaluat
 
 
 def _find_host_reason(plan: StarterPlan, evals: FoundEvals, config: RunConfig, example: str) -> str | None:
-    """Find why no container can run it: a command needs what the runner has, and an address may be this machine's."""
+    """Find why the workflow has to run without the container; None if it need not.
+
+    A command runs what is installed on the runner, and an address of this machine is not reached from a container.
+    """
     agent = plan.agent
     writes_command = not evals.files and example == "agentv"
     if evals.has_commands or writes_command or config.snapshot_command is not None:

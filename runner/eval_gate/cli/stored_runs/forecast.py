@@ -92,7 +92,6 @@ def _apply_supposition(current: CaseGroups, supposed: Supposition) -> tuple[str,
 
 
 def _iter_suppositions(current: CaseGroups) -> Iterator[tuple[str, CaseGroups]]:
-    """Double the history, the cases and the re-runs, one at a time."""
     longer = min(current.runs * 2, MAX_RUNS)
     if 0 < current.runs < longer:
         yield f"with {longer} runs in the history", scale_history(current, longer)
@@ -150,7 +149,6 @@ def _format_cells(row: ForecastRow) -> tuple[str, ...]:
 
 
 def _iter_remarks(rows: Sequence[ForecastRow]) -> Iterator[str]:
-    """Yield remarks that limit the figures."""
     current = rows[0].cases
     if any(not row.sight.max_reruns for row in rows):
         yield ""

@@ -67,7 +67,9 @@ def _require_commit(run: RunResult) -> None:
     facts = find_git_facts({}, Path.cwd())
     if run.git and run.git.sha and facts and facts.sha and run.git.sha != facts.sha:
         message = f"the run to publish is of {run.git.sha[:7]}, but {facts.sha[:7]} is checked out"
-        raise GateError("checkout-mismatch", message, "look why this job made no run", exit_code=ExitCode.INCOMPLETE)
+        raise GateError(
+            "checkout-mismatch", message, "find out why this job made no run", exit_code=ExitCode.INCOMPLETE
+        )
 
 
 def build_text(review: Review, branch: str | None, key: str, result: RunResult | GateError) -> ReviewText:

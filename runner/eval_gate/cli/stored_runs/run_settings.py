@@ -26,7 +26,11 @@ def find_results_folder(folder: str | None, *references: str) -> Path:
 
 
 def load_settings_part(keys: Collection[str], flags: Mapping[str, JsonValue]) -> RunConfig:
-    """Load the settings `keys`, with warnings for wrong others: a finished run stays readable. Raises GateError."""
+    """Load only the settings `keys` of the configuration.
+
+    Raises GateError if one of these is wrong. Other problems are printed as warnings: a finished run stays readable
+    with a configuration that is invalid for a new run.
+    """
     config, problems = load_partial_config(keys, flags, os.environ, find_config(Path.cwd()))
     for line in render_problems(problems):
         print_progress(f"warning: {line}")

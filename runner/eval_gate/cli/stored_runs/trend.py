@@ -40,8 +40,8 @@ def trend(
     from eval_gate.results.run_history import read_history_file
     from eval_gate.results.run_reader import RUN_GLOB, is_run_reference, list_stored_runs
 
-    overrides = {"outputDir": output_dir, **settings}
-    config = load_settings_part(("outputDir", *USED), options.select_given_settings(overrides))
+    flags = options.select_given_settings({"outputDir": output_dir, **settings})
+    config = load_settings_part(("outputDir", *USED), flags)
     results, history = Path(config.output_dir), EMPTY_HISTORY
     if reference and Path(reference).is_file() and not is_run_reference(reference):
         history = read_history_file(Path(reference))

@@ -14,8 +14,6 @@ from eval_gate.text.escape import format_count
 
 
 class _Executions(Struct):
-    """Executions of one question."""
-
     location: Location
     responses: list[Response] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)

@@ -103,8 +103,6 @@ def read_journal(path: Path) -> ObservationSet:
 
 
 class _LogReader:
-    """Reader of the lines of one log."""
-
     def __init__(self, source: SourceFile, mapping: LogMapping) -> None:
         self._source = source
         self._prompt, self._session = mapping.prompt, mapping.session
@@ -151,7 +149,6 @@ class _LogReader:
         return None
 
     def build(self) -> ObservationSet:
-        """Build the observations of all lines so far."""
         return self._collector.build()
 
     def build_or_refuse(self) -> ObservationSet:

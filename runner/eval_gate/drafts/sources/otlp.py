@@ -125,7 +125,6 @@ def _build_json_error(source: SourceFile, error: UntrustedJsonError, line: int |
 
 
 def _iter_entries(document: JsonValue, shown_as: str, line: int) -> Iterator[tuple[_Entry, str, bool]]:
-    """Yield every span and log record of a document with its place, and whether it is a span."""
     for one in document if isinstance(document, list) else [document]:
         # a document may have metrics, or no entries
         if not isinstance(one, dict) or not any(key.startswith("resource") for key in one):
@@ -136,7 +135,6 @@ def _iter_entries(document: JsonValue, shown_as: str, line: int) -> Iterator[tup
 
 
 def _iter_nested(value: _Entry, names: Sequence[str], place: str) -> Iterator[tuple[_Entry, str]]:
-    """Yield the members of the innermost of three nested lists, with their places."""
     members = value.get(names[0])
     for at, member in enumerate(members if isinstance(members, list) else ()):
         where = f"{place}{names[0]}[{at}]"

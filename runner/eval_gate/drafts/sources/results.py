@@ -54,7 +54,6 @@ def read_results(
 
 
 def _read_file(file: ResultsFile, form: ResultsFormat, encoding: str | None, collector: ObservationCollector) -> int:
-    """Read one file and return the number of executions in it."""
     rows, facts = 0, FileFacts(needs_sent_prompts=True)
     with open_results(file.path, file.shown_as, form, encoding) as (file_format, readable):
         for row in file_format.load_reader()(readable, file.shown_as, facts):

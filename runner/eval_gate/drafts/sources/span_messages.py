@@ -1,4 +1,7 @@
-"""Read one span of an agent's run, from where instrumentations write: kind, messages, and the called tool."""
+"""Read one span of an agent's run: its kind, its messages, and the tool that it calls.
+
+Instrumentations write these in different places, which the tables here name.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,6 @@ def read_messages(span: TraceSpan, kind: SpanKind) -> SpanMessages:
 
 
 def _merge_fields(span: TraceSpan) -> Mapping[str, JsonValue]:
-    """Merge the attributes of a span, its events and its log records."""
     fields, inputs, outputs = dict(span.attributes), list[JsonValue](), list[JsonValue]()
     for event in span.events:
         if event.name in _MERGED_EVENTS:
@@ -222,7 +224,6 @@ def _find_field(fields: Mapping[str, JsonValue], name: str) -> JsonValue:
 
 
 def _convert_indexes(value: JsonValue) -> JsonValue:
-    """Convert mappings whose keys are numbers to lists."""
     if not isinstance(value, dict):
         return value
     if all(key.isascii() and key.isdigit() and len(key) <= _MAX_LEVELS for key in value):

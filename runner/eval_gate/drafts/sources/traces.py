@@ -86,7 +86,6 @@ class _Turn(Struct):
 
     @property
     def start_ns(self) -> int:
-        """Start of the first span."""
         return min(span.start_ns for span in self.spans)
 
     @property

@@ -114,8 +114,6 @@ def _build_missing_error(message: str, hint: str, problems: Sequence[Problem], *
 
 
 class _JudgeBuilder:
-    """Builds each judge once."""
-
     def __init__(self, catalog: TargetCatalog, judge_name: str | None, timeout_s: float) -> None:
         self._catalog = catalog
         self._judge_name = judge_name
@@ -195,7 +193,10 @@ class SeveralTargetsError(GateError):
 
 
 def check_target_count(suites: Sequence[EvalSuite]) -> None:
-    """Raise SeveralTargetsError if eval files name several targets, and GateError if not all the same ones."""
+    """Raise SeveralTargetsError if the eval files name several targets.
+
+    Raises GateError `several-targets` if they do not all ask for the same ones: a table has every case in each column.
+    """
     several = [suite for suite in suites if suite.targets]
     if not several:
         return

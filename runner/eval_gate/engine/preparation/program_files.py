@@ -169,7 +169,6 @@ class ProgramFiles:
         return Path(os.path.relpath(path, self.root)).as_posix()
 
     def _iter_units(self, text: str, folders: Sequence[Path], *, by_name: bool) -> Iterator[_Unit]:
-        """Yield where a command loads files from."""
         names = _Names(self.repository, _iter_command_words(text, folders), folders, self.root)
         loaded = _list_loaded_folders(names)
         yield from (_Unit(file, ()) for file in names.files)
@@ -194,7 +193,6 @@ class ProgramFiles:
 
     @cached_property
     def _named_units(self) -> tuple[_Unit, ...]:
-        """The files that `graderFiles` names."""
         files = self.repository.iter_files(str(self.root)) if self._patterns else ()
         names = ((file, self.format_relative_path(file)) for file in files)
         return tuple(_Unit(file, ()) for file, name in names if any(covers_file(one, name) for one in self._patterns))
@@ -239,7 +237,6 @@ class ProgramFiles:
         return any(file == place or file.startswith(f"{place}/") for place in self._left_out)
 
     def _iter_places(self, key: str) -> Iterator[str]:
-        """Yield where a program loads files from, as a run result has it."""
         for unit in self._units[key]:
             if unit.names is None:
                 yield f"{self.format_relative_path(unit.place)}/"

@@ -98,7 +98,6 @@ def _list_git_paths(folder: Path, *arguments: str) -> tuple[str, ...] | None:
 
 
 def _is_output(siblings: Collection[str], name: str) -> bool:
-    """Whether this is a run result in a folder of results."""
     return LATEST_NAME in siblings and _is_own_name(name)
 
 

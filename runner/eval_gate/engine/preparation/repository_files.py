@@ -1,4 +1,7 @@
-"""Files of a repository: all that git tracks, and the rest without generated caches and what git ignores."""
+"""Files of a repository without generated caches and without what git ignores.
+
+Files that git tracks always count, even if a rule ignores them or they are in a cache.
+"""
 
 from __future__ import annotations
 
@@ -144,7 +147,6 @@ class _IgnoreRule(NamedTuple):
     is_path: bool
 
     def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
-        """Whether it is about this path, relative to its folder."""
         if self.folders_only and not is_folder:
             return False
         if not self.is_path:

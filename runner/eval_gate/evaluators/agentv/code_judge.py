@@ -114,7 +114,6 @@ def _parse_assertion(value: JsonValue) -> tuple[str, bool] | None:
 
 
 def _build_grader_input(spec: CodeGrader, context: EvaluationContext) -> JsonValue:
-    """Build the input of a grader command, with all names in snake_case."""
     brief, response, workspace = get_brief(context), context.response, context.workspace
     usage = response.usage
     return {
@@ -172,7 +171,6 @@ def format_command(spec: CodeJudge | CodeAggregator) -> str:
 
 
 def _join_command(spec: CodeJudge | CodeAggregator) -> str:
-    """Join the words of the command, to find names of variables in it."""
     return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 

@@ -69,7 +69,6 @@ class _Member(FrozenStruct):
         return self.spec.name
 
     def prefix_lines(self, lines: Iterable[str]) -> Iterator[str]:
-        """Prefix the lines with the member's name."""
         return (f"[{truncate(self.name, MAX_NAME)}] {line}" for line in lines)
 
 
@@ -100,7 +99,6 @@ async def evaluate_composite(spec: Composite, context: EvaluationContext, evalua
 
 
 def _measure_depth(spec: EvaluatorSpec) -> int:
-    """Count the levels of nested composites, up to one more than the limit."""
     level: list[EvaluatorSpec] = [spec]
     for depth in range(MAX_DEPTH + 1):
         level = [member for one in level if isinstance(one, Composite) for member in one.members]

@@ -1,4 +1,7 @@
-"""Ask an LLM judge about every check of a rubric; one that it leaves out is not met (agentv behaviour 6.1)."""
+"""Evaluator that asks an LLM judge about every check of a rubric (AgentV, `rubrics`).
+
+Source: agentv behaviour 6.1. A check that the judge does not mention is not met.
+"""
 
 from __future__ import annotations
 

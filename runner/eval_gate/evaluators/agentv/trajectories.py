@@ -39,8 +39,6 @@ FROM_MESSAGES: Final = "The calls are those of the output messages; the trace wa
 
 
 class _CallTally(Struct):
-    """Expected and unexpected calls, each with a line of text."""
-
     hits: list[str] = field(default_factory=list)
     misses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -141,7 +139,6 @@ def _check_exact(expected: Sequence[str], calls: Sequence[str]) -> _CallTally:
 
 
 def _describe_first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
-    """Describe where two sequences begin to differ, which are equal before index `same`."""
     if same == len(calls):
         return f"call {same + 1} should be {_format_name(expected[same])}, but it is missing"
     if same == len(expected):

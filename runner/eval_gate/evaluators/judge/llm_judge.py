@@ -119,7 +119,10 @@ async def ask_judge(
     read: Callable[[str], VerdictT | None],
     schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
 ) -> JudgeExchange[VerdictT]:
-    """Ask a judge until `read` accepts a reply, at most three times. Raises EvaluatorError, which is no bad grade."""
+    """Ask a judge until `read` accepts a reply, three times at most; `schema` as for `ask_until_valid`.
+
+    Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
+    """
     try:
         return await ask_until_valid(judge.ask, prompts, read, schema, MAX_REPLIES)
     except EvaluatorError as error:

@@ -1,4 +1,7 @@
-"""First valid JSON object in a judge's reply (agentv "Parse JSON evaluator response"; behaviour 6.1)."""
+"""Parser for the replies of LLM judges: the first valid JSON object in a reply.
+
+Source: agentv evaluation spec, "Parse JSON evaluator response"; agentv behaviour 6.1.
+"""
 
 from __future__ import annotations
 

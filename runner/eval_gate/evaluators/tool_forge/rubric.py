@@ -1,4 +1,7 @@
-"""Ask an LLM judge to grade all dimensions of a tool-forge rubric (interfaces, "RubricEvalCase")."""
+"""Evaluator that asks an LLM judge to grade all dimensions of a tool-forge rubric.
+
+Source: tool-forge eval case interfaces, "RubricEvalCase".
+"""
 
 from __future__ import annotations
 

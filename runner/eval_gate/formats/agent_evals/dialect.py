@@ -1,4 +1,7 @@
-"""The Agent Evals dialect: how its suites are recognized, and loaded by a reader that most runs never load."""
+"""The Agent Evals dialect: how its suites are recognized and loaded.
+
+The reader is loaded with the first suite: most runs have none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages of an AgentV case: reading, attached files, prompts and chat (agentv behaviour 1.3 and 1.4)."""
+"""Messages of an AgentV case: reading, attached files, and conversion to prompts and chat.
+
+Source: agentv behaviour 1.3 and 1.4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reader of AgentV 1.6 cases, and `EvalCase` builder of both versions (agentv behaviour 1.2, 1.5 and 13)."""
+"""Reader for the cases of an AgentV 1.6 eval file, and the `EvalCase` builder of both versions.
+
+Source: agentv behaviour 1.2, 1.5 and 13.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,6 @@ def is_version_4(document: Mapping[str, JsonValue], name: str) -> bool:
 
 
 def _is_case(value: JsonValue) -> bool:
-    """Whether this looks like a case of this format."""
     if isinstance(value, str):
         return value.startswith("file://")
     if not isinstance(value, dict):

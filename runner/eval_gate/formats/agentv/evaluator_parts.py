@@ -1,4 +1,7 @@
-"""Prompts, commands, folders and rubric checks of AgentV evaluators (agentv behaviour 6.1, 6.2, 6.4)."""
+"""Reader for the parts of AgentV evaluators: prompts, commands, folders and rubric checks.
+
+Source: agentv behaviour 6.1, 6.2, 6.4.
+"""
 
 from __future__ import annotations
 

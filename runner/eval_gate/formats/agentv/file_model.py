@@ -205,7 +205,6 @@ class AgentVExecution(AgentVFileModel):
 
 
 def _as_list(value: object) -> object:
-    """Convert one text to a list of one."""
     return [value] if isinstance(value, str) else value
 
 

@@ -57,7 +57,10 @@ _UNSUPPORTED_KEYS: Final[Mapping[type[AgentVFileModel], Mapping[str, str]]] = {
 
 
 class AgentVFindings:
-    """Findings of one file; `strict` makes warnings of silent passes problems, `today` reports all unknown parts."""
+    """Problems and warnings of one file. `strict` turns warnings about silent passes into problems.
+
+    `today` means a file of current AgentV, whose unknown parts are all reported.
+    """
 
     def __init__(self, source: EvalSource, positions: Positions, *, strict: bool, today: bool = False) -> None:
         self.today = today

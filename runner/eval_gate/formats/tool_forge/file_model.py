@@ -232,6 +232,8 @@ class ToolForgeHook(FileModel):
     def _require_one_kind(self) -> Self:
         if (self.command is None) is (self.request is None):
             raise ValueError("needs either `command` or `request`")
+        if re.fullmatch(_HOOK_REQUEST, text := " ".join(self.command or ())):
+            raise ValueError(f'is a request: write {{"request": {quote_value(text)}}}')
         if self.request and "://" in self.request and (problem := find_url_problem(self.request.partition(" ")[2])):
             raise ValueError(problem)
         if name := next((one for one in self.headers if not _HOOK_HEADER.fullmatch(one)), None):

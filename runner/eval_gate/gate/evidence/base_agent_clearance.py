@@ -107,7 +107,10 @@ def collect_base_agent_results(
 
 
 def count_base_agent_results(case: CaseResult, pass_score: float) -> Counts:
-    """Count passes, failures and errors of the base agent on one case; a failure that a cache seems to repeat, once."""
+    """Count passes and failures of the base agent's scored responses to one case, and its agent errors.
+
+    A failure that a cache seems to repeat counts once, or it would clear the case alone.
+    """
     failed = next((one for one in case.base_agent_trials if one.status is Status.FAILED), None)
     trials = [one for one in case.base_agent_trials if failed is None or not _is_cached(one, failed)]
     return count_executions(build_executions(trials, graded=case.graded), pass_score)

@@ -21,7 +21,10 @@ MIN_FIRST_MS: Final = 200
 
 
 def find_repeats(case: CaseResult) -> Repeats | None:
-    """Describe re-runs that all repeat the first failure, or None; a first case may be slow without any cache."""
+    """Describe the re-runs of a case if all of them repeat the first failure; else return None.
+
+    A case that ran first may have waited for the agent to start, so its first execution is slow without any cache.
+    """
     trials = case.list_executions()
     first, reruns = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
     failed = next((one for one in first if one.status is Status.FAILED), None)

@@ -74,7 +74,10 @@ def compute_interval(differences: Sequence[float]) -> Interval | None:
 
 
 def adjust_chances(chances: Sequence[float]) -> list[float]:
-    """Adjust the chances of several tests by Holm's method: in 95 % of runs, none of those up to 5 % is by chance."""
+    """Adjust the chances of several tests by Holm's method, in their order.
+
+    If at most the adjusted ones up to 5 % count, one of all tests finds something by chance in at most 5 % of all runs.
+    """
     adjusted, highest = [0.0] * len(chances), 0.0
     for rank, at in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
         highest = max(highest, min((len(chances) - rank) * chances[at], 1.0))

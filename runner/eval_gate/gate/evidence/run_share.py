@@ -293,7 +293,6 @@ def _normalize(logs: _Belief) -> _Belief:
 
 
 def _join(shares: _Belief, same_draw: _Belief) -> RunShares:
-    """Join both beliefs to the shares of one run."""
     run_shares = [
         RunShare(trials=share, reruns=share * part, weight=weight * of_part)
         for share, weight in shares.items()

@@ -25,7 +25,10 @@ def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[Waiv
 
 
 def format_terms(entry: WaiverEntry) -> str:
-    """`waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`."""
+    """Format the terms of a waiver: kind, last day, owner, place and reason.
+
+    An example is `waived until 2026-12-05 by Kim (.eval-gate/waivers.yaml:12): the new tool answers later`.
+    """
     waiver = entry.waiver
     note = ", new in this pull request" if waiver.is_new else ""
     by = f" by {format_author(waiver)}" if waiver.owner else ""

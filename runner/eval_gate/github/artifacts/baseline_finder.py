@@ -631,7 +631,6 @@ def build_unknown_base(why: str) -> NoBaseline:
 
 
 def _is_in_history(artifact: Artifact, history: History) -> bool:
-    """Whether the history has a run of the artifact's commit."""
     run = artifact.workflow_run
     return run is not None and any(one.sha == run.head_sha for one in history.runs)
 

@@ -31,7 +31,10 @@ Metric = Literal["tool_calls", "model_calls", "tokens", "input_tokens", "output_
 
 
 class TextAssertion(NamedEvaluatorSpec, kw_only=True):
-    """The response contains, starts or ends with, equals or matches (`flags`) one of these texts, or is JSON."""
+    """The response contains these texts, starts or ends with one, equals one, matches one, or is JSON.
+
+    `flags` apply to `regex`.
+    """
 
     type: TextCheck
     values: tuple[str, ...] = ()

@@ -74,7 +74,6 @@ def _collect_misses(case: CaseResult) -> list[str]:
 
 
 def _build_evaluator(result: EvaluatorResult) -> dict[str, Any]:
-    """Build the result of an evaluator, with the members of a composite."""
     return {
         # as AgentV names the turns of a conversation
         "name": result.name.replace("turn ", "turn-", 1) if result.type == "turn" else result.name,

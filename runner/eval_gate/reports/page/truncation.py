@@ -36,7 +36,10 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def encode_island(data: Any) -> str:
-    """Encode JSON on a line for HTML: it ends and opens no element, and is no workflow command."""
+    """Encode `data` as JSON on one line that is safe to embed in HTML.
+
+    The text neither ends nor opens an element, and a GitHub runner reads no workflow command in it.
+    """
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = _HTML_SIGNS.sub(lambda match: _HTML_ESCAPES[match[0]], text)
     return neutralize_json(_LONE_SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))

@@ -103,7 +103,10 @@ class ErrorGroup(FrozenStruct):
 
 
 def group_errors(rows: Sequence[CaseRow], regressions: Sequence[CaseRow]) -> tuple[ErrorGroup, ...]:
-    """Group unscored cases by error, what the change may cause first; explanations count `regressions` too."""
+    """Group cases without a score by error kind; errors that the change may have caused come first.
+
+    The explanation also counts the `regressions` with an error of the same kind, which are not among `rows`.
+    """
     groups = (
         (error_kind, tuple(row for row in rows if row.error_kind is error_kind)) for error_kind in ERROR_KIND_ORDER
     )

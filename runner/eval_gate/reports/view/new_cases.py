@@ -43,7 +43,10 @@ def describe_new_case(case: CaseResult | None, change: CaseChange | None) -> str
 
 
 def summarize_new_cases(run: RunResult) -> str | None:
-    """`12 new and 2 changed cases ran several times: 11 always passed, …; 3 more ran once`; None if all ran once."""
+    """`12 new and 2 changed cases ran several times: 11 always passed, 2 are flaky, 1 always failed; 3 more ran once`.
+
+    None if each of them ran only once.
+    """
     classes = {
         one.key: one.change for one in (run.comparison.changes if run.comparison else ()) if is_new_or_changed(one)
     }

@@ -201,7 +201,10 @@ class _Call(FrozenStruct):
 
 
 def describe_call_changes(baseline: CaseDetails, current: CaseDetails) -> tuple[str, ...]:
-    """Describe differences, such as "called `escalate` instead of `issue_refund`", of the stored calls."""
+    """Describe differences: "called `escalate` instead of `issue_refund`", "`issue_refund`: `id` `"A17"` → `"A71"`".
+
+    Empty if the calls are the same, as far as they are stored.
+    """
     baseline_calls, current_calls = _list_calls(baseline), _list_calls(current)
     phrases = list(_iter_changes(baseline_calls, current_calls))
     rest = len(phrases) - MAX_CHANGES

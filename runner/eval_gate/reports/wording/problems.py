@@ -52,7 +52,10 @@ def render_waiting_summary(suspects: int) -> str:
 
 
 def render_waiting_comment(suspects: int, head_sha: str, key: str) -> str:
-    """Render the comment of a gate that waits for the base agent, in place of one about an invalid result."""
+    """Render the comment of a gate that waits for the base agent's results.
+
+    It replaces the comment about an earlier result that is no longer valid.
+    """
     what = format_count(suspects, "regression", "regressions")
     return (
         f"{format_comment_marker(key)}\n## {WAITING_TITLE}\n\n"

@@ -1,4 +1,7 @@
-"""Word reused suites: what, since which commit, what it saved, why others ran; reports escape names in backticks."""
+"""Wording for reused suites: what was reused, since which commit, what it saved, and why the other suites ran.
+
+Names, patterns and commits are in backticks, and reports escape them.
+"""
 
 from __future__ import annotations
 

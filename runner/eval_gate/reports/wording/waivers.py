@@ -1,4 +1,7 @@
-"""Word waivers: who waived a failure, why, until when, and how to waive more; callers escape the texts."""
+"""Wording for waivers: who waived a failure, why, until when, and how to waive more.
+
+The texts contain untrusted text unescaped; the caller escapes it.
+"""
 
 from __future__ import annotations
 

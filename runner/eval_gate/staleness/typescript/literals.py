@@ -46,7 +46,10 @@ _DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
 
 
 class ObjectLiteral(FrozenStruct):
-    """Members of an object literal; one that may be overridden has no node, and an open one may have more keys."""
+    """The members of an object literal, one level deep.
+
+    A key that a later spread or computed key may override has no node. `is_open` means that further keys may exist.
+    """
 
     members: dict[str, Node | None] = field(default_factory=dict)
     is_open: bool = False

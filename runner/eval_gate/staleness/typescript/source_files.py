@@ -52,7 +52,10 @@ Export: TypeAlias = ExportedValue | ReExport | UndefinedExport
 
 
 class ParsedModule(Struct):
-    """A parsed module, with lines of `export * from`; with an `error_line`, its content is unreliable."""
+    """One parsed module. `star_exports` are the modules of `export * from`, with their lines.
+
+    `error_line` is set if the source is not valid; its content is then unreliable.
+    """
 
     exports: dict[str, Export] = field(default_factory=dict)
     star_exports: list[ReExport] = field(default_factory=list)
@@ -114,7 +117,6 @@ class _ExportReader:
         self._names.update(_iter_declared(declaration or statement))
 
     def add_export(self, statement: Node) -> None:
-        """Add what one export statement exports."""
         if _has_keyword(statement, "type"):
             return
         source = _find_module_name(statement)
@@ -189,7 +191,6 @@ def _find_module_name(statement: Node) -> str | None:
 
 
 def _get_identifier(node: Node) -> str:
-    """Return an identifier, which may also be written as a string."""
     return get_text(node).strip("\"'")
 
 

@@ -35,7 +35,10 @@ def should_log(environment: Mapping[str, str]) -> bool:
 
 
 class CodexLog:
-    """Log of one case, masked: command, lines as they arrive, end; if it cannot be written, `trouble` says why."""
+    """Log of one case: the command, each line as it arrives, and the end. Secrets are masked.
+
+    If the log cannot be written, the case continues, and `trouble` has the reason.
+    """
 
     def __init__(self, folder: Path | None, target: str, request: Request, form: LogFormat, redact: Redactor) -> None:
         """Create the file of a case; without a folder, nothing is stored."""

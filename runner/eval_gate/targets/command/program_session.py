@@ -34,7 +34,10 @@ def require_session_id(session: ConversationSession | None) -> str:
 
 
 def adopt_session(session: ConversationSession | None, response: Response, program: ProgramName) -> Response:
-    """Go on in the response's session, with its own turn's tokens. Raises TargetError for an id unfit for a shell."""
+    """Go on in the session that the response reports, and return the response with the tokens of its own turn.
+
+    Raises TargetError for an id that cannot be part of a command: it comes from the program, and a shell reads it.
+    """
     session_id = response.session_id
     if session is None or session_id is None:
         return response

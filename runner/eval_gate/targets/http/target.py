@@ -199,9 +199,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         return replace(response, trace_id=response.trace_id or self._find_trace(request, heads))
 
     def _find_trace(self, request: Request, heads: Heads) -> str | None:
-        traces = [trace for head in heads if (trace := head.find_trace(self._settings.trace_header))]
-        sent = request.execution_id if self._settings.traceparent else ""
-        return (traces[-1] if traces else sent) or None
+        sent_id = request.execution_id if self._settings.traceparent else ""
+        traces = (head.find_trace(self._settings.trace_header) for head in reversed(heads))
+        return next(filter(None, traces), sent_id) or None
 
     async def _read_once(self, request: Request, heads: Heads) -> Response:
         started = time.perf_counter()

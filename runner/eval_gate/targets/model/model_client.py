@@ -1,4 +1,7 @@
-"""Client of a model with recording, concurrency limit, retries and price; no list of prices is downloaded."""
+"""Client of a model with recording, concurrency limit, retries and price.
+
+Prices come from the list in genai-prices; nothing is downloaded.
+"""
 
 from __future__ import annotations
 

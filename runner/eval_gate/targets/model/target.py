@@ -231,7 +231,10 @@ class ModelConversation(Struct):
         )
 
     def _list_new_messages(self) -> tuple[Message, ...]:
-        """List the model's new messages, with results of all calls: providers refuse a call without one."""
+        """List the model's own messages and the results of its calls.
+
+        Providers refuse a conversation with a call that has no result, so without stubs it is that of a missing stub.
+        """
         calls = self.messages[-1].tool_calls
         outputs = [dump_compact_json(_find_stub(call, {})) for call in calls]
         return (*self.messages[self.earlier :], *map(_build_result_message, calls, outputs))

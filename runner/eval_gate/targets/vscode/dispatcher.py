@@ -116,8 +116,6 @@ class Dispatcher(FrozenStruct):
 
 
 class _SubagentChat:
-    """One chat with one subagent."""
-
     def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: VscodeLimits) -> None:
         self._program, self._editor = program, editor
         self._subagent, self._limits = subagent, limits

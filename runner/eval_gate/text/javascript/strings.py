@@ -1,4 +1,7 @@
-"""Convert values to text as JavaScript does (ECMA-262, Number::toString; tool-forge behaviour 1.5 and 1.7)."""
+"""Convert values to text as JavaScript's `String(value)` and `JSON.stringify` do.
+
+Source of the rules: ECMA-262, Number::toString; tool-forge behaviour 1.5 and 1.7.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Strict JSON with line numbers: no duplicate keys, comments, NaN or 1e400; bounded size and depth."""
+"""Strict JSON parser with line numbers: no duplicate keys, NaN or comments; bounded size and depth.
+
+Numbers are those that computers calculate with: `1e400` is refused as NaN is.
+"""
 
 from __future__ import annotations
 

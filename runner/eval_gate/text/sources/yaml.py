@@ -175,7 +175,6 @@ class _NodeChecker:
         self._problems.append(Problem(message, file=self._file, line=node.start_mark.line + 1))
 
     def _measure_node(self, node: Node) -> tuple[int, int]:
-        """Count the values of this node and the levels of their nesting, with aliases expanded."""
         cached_extent = self._extents.get(id(node))
         if cached_extent is not None:
             return cached_extent

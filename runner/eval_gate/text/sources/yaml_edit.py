@@ -232,7 +232,6 @@ def _append_to_list(text: str, items: SequenceNode, entry: Mapping[str, str]) ->
 
 
 def _find_list_end(text: str, end: int, column: int) -> int:
-    """Find where the last line of a block ends: empty lines, and comments as far left, belong to what follows."""
     at = text.rfind("\n", 0, end) + 1 if end < len(text) or text.endswith("\n") else len(text)
     while at > 0:
         line = text[text.rfind("\n", 0, at - 1) + 1 : at].rstrip("\r\n")
@@ -255,7 +254,6 @@ def _find_line_end(text: str, index: int) -> int:
 
 
 def _insert_lines(text: str, at: int, lines: Iterable[str]) -> str:
-    """Insert these lines at the beginning of a line, and return the text."""
     head, broken = text[:at], _detect_line_break(text)
     if head.strip("\ufeff") and not head.endswith("\n"):
         head += broken

@@ -61,6 +61,7 @@ def test_load__each_form_of_a_hook__is_read_for_case_and_suite(written, hooks) -
         ({"request": "POST http://user@host/x"}, "after.request: is not a method and a path or URL"),
         ({"request": "POST /x", "command": "x"}, "after: needs either `command` or `request`"),
         ({"command": "x", "body": 1}, "after: `headers` and `body` are those of a `request`"),
+        ("POST /x", 'after: is a request: write {"request": "POST /x"}'),
         ({"request": "POST /x", "header": {}}, "after.header: unknown key"),
         ({"request": "POST /x", "headers": {"A": "b\nC: d"}}, "after.headers.A: contains control characters"),
         (

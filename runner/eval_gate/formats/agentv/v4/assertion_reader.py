@@ -1,4 +1,7 @@
-"""Reader for the AgentV 4 assertions that need no LLM judge (AgentV 4.42.4, documentation of graders)."""
+"""Reader for the AgentV 4 assertions that need no LLM judge.
+
+Source: AgentV 4.42.4, its documentation of graders.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Unsupported features of AgentV 4.42.4, with a message for each, as the table of docs/agentv.md has them."""
+"""AgentV 4 features that are not supported, with the message for each.
+
+Source: AgentV 4.42.4. docs/agentv.md has the same table; a test compares the two.
+"""
 
 from __future__ import annotations
 

@@ -227,7 +227,6 @@ def _convolve_chances(chances: list[float], shares: tuple[float, ...]) -> list[f
 
 
 def _trim_chances(chances: list[float], lowest: int) -> tuple[list[float], int]:
-    """Trim negligible chances from both ends."""
     start, end = 0, len(chances)
     while end - start > 1 and chances[start] < _NEGLIGIBLE:
         start += 1

@@ -1,4 +1,7 @@
-"""Chat with a model through pydantic-ai's types: one request for each call, every failure a TargetError."""
+"""Chat with a model through pydantic-ai: one request for each call, every failure a TargetError.
+
+Conversations are converted to types of pydantic-ai, and its replies to our turns.
+"""
 
 from __future__ import annotations
 

@@ -312,7 +312,6 @@ class _ModelConnections(httpx2.AsyncClient):
         return await self._single_use.send(request, **options)
 
     async def aclose(self) -> None:
-        """Close all connections."""
         for client in (self._pool, self._single_use):
             if client is not None:
                 await client.aclose()
