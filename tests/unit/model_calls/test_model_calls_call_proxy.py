@@ -7,14 +7,14 @@ import http.client
 import json
 import re
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from eval_gate.model.model_recording import CallMode
-from eval_gate.model_calls import call_proxy
+from eval_gate.model_calls import call_proxy, recording_file
 from eval_gate.model_calls.call_proxy import ModelCallProxy
 from eval_gate.model_calls.recording_file import CallRecording
 from eval_gate.struct import replace
@@ -36,8 +36,15 @@ async def provider(exchange: Exchange) -> None:
         exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
         await exchange.writer.drain()
         exchange.reset()
+    elif b'"leave"' in exchange.body:
+        exchange.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        with suppress(ConnectionError):
+            while True:  # until the client, and so the proxy, has left
+                exchange.write(b"1\r\nx\r\n")
+                await exchange.writer.drain()
+                await asyncio.sleep(0)
     else:
-        exchange.answer({"number": exchange.number})
+        exchange.answer({"number": exchange.number, "rest": "x" * 2_000 if b'"long"' in exchange.body else ""})
 
 
 class Client:
@@ -55,6 +62,11 @@ class Client:
 
     def ask(self, text: str = "hi", path: str = CHAT, **headers: str) -> tuple[int, bytes]:
         return self.send("POST", path, {"model": "m", "prompt": text}, **headers)
+
+    def leave(self, text: str) -> None:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)) as connection:
+            connection.request("POST", CHAT, json.dumps({"prompt": text}))
+            connection.getresponse().read(1)
 
     def begin(self, *names: str) -> None:
         assert [self.send("POST", f"/eval-gate/executions/{name}")[0] for name in names] == [200] * len(names)
@@ -86,7 +98,9 @@ def use_proxy(file: Path, mode: CallMode, client: Callable[[Client], object]) ->
 
     with agent(provider) as running:
         use = asyncio.run(main(f"http://127.0.0.1:{running.port}"))
-        assert all(one.head.split(" ")[1].startswith("/base/v1/") for one in running.requests)
+        for request in running.requests:
+            assert request.head.split(" ")[1].startswith("/base/v1/")
+            assert request.header("x-eval-gate-execution") is None
         return use
 
 
@@ -176,22 +190,27 @@ def test_miss__outside_of_executions__counts_in_every_later_one(file) -> None:
         ("fail", "HTTP 429"),
         ("leak", "holds a key, or what looks like one"),
         ("break", "the connection broke"),
+        ("leave", "the agent left"),
+        ("long", "larger than 1,000 bytes"),
         ("other", "is not a regular file"),
     ],
     ids=str,
 )
-def test_record__response_that_cannot_be_stored__passes_and_says_why(file, text, why) -> None:
+def test_record__response_that_cannot_be_stored__passes_and_says_why(file, monkeypatch, text, why) -> None:
     if text == "other":
         file.mkdir()
+    monkeypatch.setattr(call_proxy, "MAX_RESPONSE_BYTES", 100)  # of a request
+    for module in (call_proxy, recording_file):
+        monkeypatch.setattr(module, "RECORDING_LINE_BYTES", 1_000)
 
     def ask(client: Client) -> int | None:
         try:
-            return client.ask(text)[0]
+            return client.ask(text)[0] if text != "leave" else client.leave(text)
         except (http.client.HTTPException, OSError):
             return None
 
     status, proxy, announced = use_proxy(file, CallMode.RECORD, ask)
-    assert (status, file.is_file()) == ({"fail": 429, "break": None}.get(text, 200), False)
+    assert (status, file.is_file()) == ({"fail": 429, "break": None, "leave": None}.get(text, 200), False)
     assert re.match(f"Not recorded: .*{why}", announced[0])
     assert (proxy.failure is not None) is (text == "other")
 
