@@ -116,7 +116,7 @@ def test_run__passes_are_lowered_in_the_same_change__keep_the_history_and_are_na
     assert "`passes` loosened: 8 of 10 → 5 of 10 in 1 case: `gs-rated`" in (folder / "c.md").read_text()
     change = get_change(folder)
     assert change["caseHistory"]["counts"]["passes"] == 30
-    assert change["change"] == "still_passing"
+    assert change["change"] == "flaky", "it fails more often than on main"
 
 
 def test_run__must_pass_case_misses_its_rate__fails_although_most_trials_passed(history) -> None:
