@@ -37,19 +37,12 @@ from agent import ask
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
     def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["message"]
         text = ask(message, **{"x-eval-gate-execution": self.headers["x-eval-gate-execution"]})
-        body = json.dumps({"response": text, "toolCalls": []}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(json.dumps({"response": text, "toolCalls": []}).encode())
 
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)

@@ -63,7 +63,7 @@ class ModelProxy:
         """Build the variables of a program that is asked in this execution: its addresses name the execution."""
         address = f"{self._url}{GATE_PATH}/executions/{execution_id}"
         without_keys = self.recording.mode is CallMode.REPLAY
-        return build_variables(address, self.recording.providers, without_keys=without_keys)
+        return build_variables(address, self.recording.providers, {}, without_keys=without_keys)
 
     async def begin(self, execution_id: str) -> None:
         """Begin an execution. One that the proxy does not know ends with a miss."""

@@ -39,11 +39,10 @@ def describe_miss(call: ModelCall, recording: CallRecording, redact: Redactor) -
     if not differences:
         return f"{what}: it differs from the nearest request only in masked text"
     first, rest = differences[0], len(differences) - 1
-    texts = [_format_value(side[first]) if first in side else None for side in (nearest, mine)]
-    begin = max(len(os.path.commonprefix([text or "" for text in texts])) - _CONTEXT, 0)  # noqa: RUF071 (of texts)
+    texts = [_format_value(side.get(first, "")) for side in (nearest, mine)]
+    begin = max(len(os.path.commonprefix(texts)) - _CONTEXT, 0)  # noqa: RUF071 (of texts, not of paths)
     old, new = (
-        "nothing" if text is None else f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`"
-        for text in texts
+        f"`{'…' if begin else ''}{truncate_text(text[begin:], _MAX_VALUE)}`" if text else "nothing" for text in texts
     )
     more = f", and {format_count(rest, 'more difference')}" if rest else ""
     place = to_one_line(format_field_path(first).replace("`", "'"), _MAX_PATH) or "body"

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.engine.model_proxy import ModelProxy
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.model_recording import ExecutionCalls
-from tests.support.agents import Exchange, agent, unused_port
+from tests.support.agents import Exchange, agent
 
 RECORDING = {"mode": "replay", "file": "f.jsonl", "digest": "0123456789abcdef", "providers": ["openai"]}
 
@@ -19,24 +19,16 @@ RECORDING = {"mode": "replay", "file": "f.jsonl", "digest": "0123456789abcdef", 
     [
         (b"<html>", "200 OK", "is not the proxy of `eval-gate record`"),
         (b'{"mode": "other", "file": ""}', "200 OK", "is not the proxy of `eval-gate record`"),
-        (b"{}", "404 Not Found", "HTTP 404"),
+        (RECORDING, "307 Temporary Redirect", "HTTP 307"),
     ],
 )
 def test_connect__other_server__ends_the_run_before_its_first_request(body, status, why) -> None:
     async def respond(exchange: Exchange) -> None:
-        exchange.answer(body, status)
+        exchange.answer(body, status, Location="/elsewhere")
 
     with agent(respond) as running, pytest.raises(GateError, match=why) as caught:
         asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{running.port}"))
     assert (caught.value.code, caught.value.exit_code) == ("model-proxy-unreachable", ExitCode.INCOMPLETE)
-
-
-def test_connect__redirect__is_not_followed() -> None:
-    async def respond(exchange: Exchange) -> None:
-        exchange.answer(RECORDING, "307 Temporary Redirect", Location="/elsewhere")
-
-    with agent(respond) as running, pytest.raises(GateError, match="HTTP 307"):
-        asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{running.port}"))
     assert len(running.requests) == 1
 
 
@@ -44,11 +36,6 @@ def test_connect__another_machine__is_refused() -> None:
     with pytest.raises(GateError, match="names another machine") as caught:
         asyncio.run(ModelProxy.connect("http://proxy.example:8799"))
     assert caught.value.exit_code is ExitCode.USAGE
-
-
-def test_connect__nobody_listens__is_unreachable() -> None:
-    with pytest.raises(GateError, match="cannot be reached"):
-        asyncio.run(ModelProxy.connect(f"http://127.0.0.1:{unused_port()}"))
 
 
 def test_execution__proxy_that_goes_away__has_a_miss_whatever_the_agent_responded() -> None:

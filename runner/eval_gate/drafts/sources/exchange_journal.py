@@ -6,14 +6,11 @@ A line is written before the next exchange is recorded, so a killed recording lo
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from eval_gate.drafts.sources.source_messages import UserPrompt
-from eval_gate.files.writing import append_data, open_to_append
+from eval_gate.files.writing import append_line
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import DRAFT_LINE_BYTES, DRAFT_SOURCE_BYTES
@@ -90,39 +87,23 @@ def _build_call(call: ToolCall, change: TextChange) -> dict[str, JsonValue]:
 
 
 class ExchangeJournal:
-    """Open journal. Use it as a context manager; `append` survives a kill at any time."""
+    """Journal of a recording; `append` survives a kill at any time."""
 
     def __init__(self, file: Path) -> None:
-        """Open for appending to an earlier recording. Raises GateError if it cannot be written."""
+        """Continue an earlier recording, or begin one. Raises GateError if it cannot be written."""
+        append_line(file, b"")
         self._file = file
-        self._descriptor = open_to_append(file)
-        self.earlier_bytes = os.fstat(self._descriptor).st_size
+        self.earlier_bytes = self._size = file.stat().st_size
         """Size of the earlier recording."""
-        self._size = self.earlier_bytes
-        if self.earlier_bytes:
-            os.lseek(self._descriptor, self.earlier_bytes - 1, os.SEEK_SET)
-            if os.read(self._descriptor, 1) != b"\n":
-                self._write(b"\n")  # the last line was cut off
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
 
     def append(self, entry: dict[str, JsonValue]) -> bool:
         """Write a line if the journal can still be read with it, and return whether. Raises GateError."""
         line = json.dumps(entry, allow_nan=False).encode() + b"\n"
         if len(line) > DRAFT_LINE_BYTES or self._size + len(line) > DRAFT_SOURCE_BYTES:
             return False
-        self._write(line)
+        append_line(self._file, line)
+        self._size += len(line)
         return True
-
-    def _write(self, data: bytes) -> None:
-        append_data(self._descriptor, data, self._file)
-        self._size += len(data)
 
 
 def parse_response(

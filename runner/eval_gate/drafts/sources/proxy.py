@@ -74,7 +74,8 @@ async def record_proxy(port: int, settings: HttpSettings, recording: ProxyRecord
     a port that cannot be used, settings that do not fit a proxy, and a journal that cannot be written.
     """
     check_proxy_settings(port, settings)
-    with ExchangeJournal(recording.journal) as journal, _catch_signals() as stopped:
+    journal = ExchangeJournal(recording.journal)
+    with _catch_signals() as stopped:
         proxy = RecordingProxy(settings, recording, journal, stopped)
         try:
             async with proxy.listen(port):

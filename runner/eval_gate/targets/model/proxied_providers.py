@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -33,11 +32,7 @@ def get_base_path(name: str) -> str:
 
 
 def build_variables(
-    address: str,
-    recorded: Collection[str],
-    environment: Mapping[str, str] = MappingProxyType({}),
-    *,
-    without_keys: bool,
+    address: str, recorded: Collection[str], environment: Mapping[str, str], *, without_keys: bool
 ) -> dict[str, str]:
     """Build the variables that lead a program with this environment to the proxy at `address`.
 

@@ -56,14 +56,13 @@ def record(
             {"name": "a", "url": f"http://127.0.0.1:{running.port}{path}", **settings}
         )
         port = unused_port()
-        with ExchangeJournal(journal) as opened:
-            recording = ProxyRecording(journal, Redactor([KEY]), patterns)
-            proxy = RecordingProxy(described, recording, opened, asyncio.Event())
-            try:
-                async with proxy.listen(port):
-                    return await asyncio.to_thread(client, port), proxy
-            finally:
-                await proxy.aclose()
+        recording = ProxyRecording(journal, Redactor([KEY]), patterns)
+        proxy = RecordingProxy(described, recording, ExchangeJournal(journal), asyncio.Event())
+        try:
+            async with proxy.listen(port):
+                return await asyncio.to_thread(client, port), proxy
+        finally:
+            await proxy.aclose()
 
     with agent(handler) as running:
         got, proxy = asyncio.run(main(running))
