@@ -228,6 +228,14 @@ def test_hooks__commands__run_beside_the_file_without_secrets_and_count_with_the
     assert len(running.requests) == 1
 
 
+def test_hooks__key_in_a_command__is_masked_in_the_warning_that_quotes_it(tmp_path) -> None:
+    write_suite(tmp_path, "a", own={"before": ["true", "s3cret-of-shop"]})
+    with agent(Shop()) as running:
+        done = run(tmp_path, running)
+    assert "are compared for `true ***`" in done.stderr + done.stdout + json.dumps(record(tmp_path)["warnings"])
+    assert "s3cret" not in done.stdout + done.stderr + json.dumps(record(tmp_path))
+
+
 def test_hooks__path_alone_for_a_target_without_a_host__is_refused_once_with_its_place(tmp_path) -> None:
     write_suite(tmp_path, own={}, **SUITE_HOOKS)
     (tmp_path / "targets.yaml").write_text("targets: [{name: shop, provider: cli, command: 'echo ok'}]\n")

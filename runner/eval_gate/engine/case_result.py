@@ -152,8 +152,8 @@ def join_trials(
 
     Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
-    A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for; it is
-    flaky if some of them pass and some fail, but not if its rule is met. Trials without a score count for neither; a
+    A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for; without
+    a rule it is flaky if some of them pass and some fail. Trials without a score count for neither; a
     case is an error if they could decide it, if it has no other, or if one missed a model call. The details are those
     of the first decisive trial: a failed one for a failed case, the first without a score for an error.
     """
@@ -176,7 +176,7 @@ def join_trials(
         whole = TrialTotals.from_records(records)
         decisive = missed_call or next((record for record in records if record.status is status), records[0])
         score = sum([record.score for record in scored]) / len(scored) if status.is_scored else 0.0
-        flaky = len({record.status for record in scored}) > 1 and not (passes and case.pass_rule)
+        flaky = case.pass_rule is None and len({record.status for record in scored}) > 1
     return replace(
         case,
         passed=status is Status.PASSED,

@@ -106,7 +106,7 @@ def _apply_to_case(case: CaseResult, pass_score: float) -> CaseResult:
         passed=passed,
         status=Status.PASSED if passed else Status.FAILED,
         trials=trials,
-        flaky=any(passes) and not all(passes) and not (passed and case.pass_rule) if passes else case.flaky,
+        flaky=case.pass_rule is None and any(passes) and not all(passes) if passes else case.flaky,
         error=None if passed else case.error,
         failed_turn=None if passed else case.failed_turn,
     )

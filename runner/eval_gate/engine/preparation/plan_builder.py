@@ -279,6 +279,20 @@ async def _build_plan(
     calls = () if proxy is None else proxy.settings
     how = replace(how, settings=(*how.settings, *list_target_measures((target, *targets.values())), *calls))
     variables = filter_environment(context.environment, names=config.pass_env)
+    notices = (
+        *inputs.warnings,
+        *shared.recording.warnings,
+        *home_notices,
+        *catalog.notices,
+        *(base_agent.notices if base_agent else describe_unused_base_agent(config)),
+        *filter(None, (catalog.describe_unread_list(),)),
+        *(one for one in warnings if one not in inputs.warnings),
+        *files.notices,
+        *iter_missing_sources(suites, tokens),
+        *_describe_disabled_recording(config),
+        *_describe_sequence(config, proxy, (target, *targets.values())),
+        *_describe_missing_tools(assigned, inputs),
+    )
     plan = RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -313,18 +327,7 @@ async def _build_plan(
         shard_cut=inputs.shard_cut,
         selections=selection.chosen_cases,
         planned_cases=inputs.planned_cases,
-        warnings=inputs.warnings
-        + shared.recording.warnings
-        + home_notices
-        + catalog.notices
-        + (base_agent.notices if base_agent else describe_unused_base_agent(config))
-        + tuple(filter(None, (catalog.describe_unread_list(),)))
-        + tuple(one for one in warnings if one not in inputs.warnings)
-        + files.notices
-        + tuple(iter_missing_sources(suites, tokens))
-        + _describe_disabled_recording(config)
-        + _describe_sequence(config, proxy, (target, *targets.values()))
-        + _describe_missing_tools(assigned, inputs),
+        warnings=tuple(map(shared.redact, notices)),
     )
     return add_evaluated_state(plan, config, context, inputs.registry)
 

@@ -78,6 +78,6 @@ def is_failing(case: CaseResult) -> bool:
 
 
 def is_flaky(case: CaseResult) -> bool:
-    """Whether a new case was seen to do both."""
+    """Whether a new case without a rule about its trials both passed and failed."""
     outcomes = count_outcomes(case)
-    return outcomes.passes > 0 and outcomes.failures > 0 and not (case.passed and case.pass_rule)
+    return case.pass_rule is None and outcomes.passes > 0 and outcomes.failures > 0

@@ -352,8 +352,9 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
 
     @property
     def is_flaky_in_history(self) -> bool:
-        """Whether recent runs of the default branch call it flaky."""
-        return self._history is not None and self._history.stability is Stability.FLAKY
+        """Whether recent runs of the default branch call it flaky; a case with a rule may fail some of its trials."""
+        is_flaky = self._history is not None and self._history.stability is Stability.FLAKY
+        return is_flaky and (self.case is None or self.case.pass_rule is None)
 
     @cached_property
     def is_new_and_flaky(self) -> bool:
