@@ -15,6 +15,7 @@ import httpx
 from pydantic import JsonValue
 
 from eval_gate.files.certificates import load_ssl_context
+from eval_gate.model.limits import REVIEW_PAGES, REVIEW_S
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.dotted_path import PathError, get_by_path
 from eval_gate.text.escape import to_one_line
@@ -23,10 +24,8 @@ from eval_gate.text.retry_after import parse_retry_after
 from eval_gate.text.secret import Secret
 
 ATTEMPTS: Final = 4
-TIMEOUT_S: Final = 20
 MAX_WAIT_S: Final = 60.0
 PAGE_SIZE: Final = 50
-MAX_PAGES: Final = 20
 MAX_MARKED: Final = 20
 """Comments with the gate's marker that are tried: strangers can write it too."""
 _REFERENCES: Final = re.compile(
@@ -138,7 +137,7 @@ class Review(FrozenStruct, kw_only=True):
         if self.account is not None:
             path, place, query = self.account
             account = self._pick(self._send("GET", path, **query), place)
-        for page in range(1, MAX_PAGES + 1 if self.paging else 2):
+        for page in range(1, REVIEW_PAGES + 1 if self.paging else 2):
             data = self._send("GET", f"{self.path}/{self.comments_path}", page=page, **self.paging)
             items = _find(data, self.comments)
             if not isinstance(items, list):
@@ -165,7 +164,7 @@ class Review(FrozenStruct, kw_only=True):
         """Send the token and a request, follow no redirect, and return the decoded response."""
         url, headers = f"{self.address.rstrip('/')}/{path}", {"Authorization": f"Bearer {self.token.open()}"}
         try:
-            with httpx.Client(timeout=TIMEOUT_S, verify=load_ssl_context(), headers=headers) as client:
+            with httpx.Client(timeout=REVIEW_S, verify=load_ssl_context(), headers=headers) as client:
                 response = client.request(verb, url, params={**self.version, **query}, json=body)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             words = f"no response from {self.system} to {verb} {path} ({type(error).__name__})"

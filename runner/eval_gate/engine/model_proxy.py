@@ -11,6 +11,7 @@ from yarl import URL
 
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.base import Record, decode_json
+from eval_gate.model.limits import PROXY_REPLY_BYTES
 from eval_gate.model.model_recording import CallMode, ExecutionCalls, ModelRecording
 from eval_gate.model.setup import SettingValue
 from eval_gate.struct import replace
@@ -21,7 +22,6 @@ from eval_gate.targets.model.proxied_providers import GATE_PATH, build_variables
 
 _HINT: Final = "start the agent, or this run, with `eval-gate replay -- CMD`, or omit modelProxy"
 _TIMEOUT: Final = ClientTimeout(total=10)
-_MAX_BYTES: Final = 1_000_000
 _MAX_CONNECTIONS: Final = 100
 _Reply = TypeVar("_Reply", bound=Record)
 
@@ -86,7 +86,7 @@ class ModelProxy:
 
     async def _request(self, method: str, path: str, kind: type[_Reply]) -> _Reply:
         """Send a request of this run. Raises GateError `model-proxy-unreachable`."""
-        url, body = URL(f"{self._url}{GATE_PATH}/{path}"), BodyCopy(_MAX_BYTES)
+        url, body = URL(f"{self._url}{GATE_PATH}/{path}"), BodyCopy(PROXY_REPLY_BYTES)
         try:
             async with self._pool.request(
                 method, url, headers={"Host": self._host}, timeout=_TIMEOUT, allow_redirects=False

@@ -236,6 +236,13 @@ COMMANDS: Final = _GITHUB.add("commands in a comment", 20, "commands")
 COMMAND_CHARACTERS: Final = _GITHUB.add("command in a comment", 4_000, "characters")
 COMMENT_LINES: Final = _GITHUB.add("lines of a comment that are read", 400, "lines")
 
+_CI: Final = _Section("Other CI systems")
+REVIEW_PAGES: Final = _CI.add("pages of comments that are searched for the gate's own", 20, "pages")
+REVIEW_S: Final = _CI.add("response of the CI system", 20.0, "seconds")
+
+_PROXY: Final = _Section("Recorded model calls")
+PROXY_REPLY_BYTES: Final = _PROXY.add("calls of one execution, as the proxy reports them", 1_000_000, "bytes")
+
 
 def in_range(value: object, most: float) -> float | None:
     """Return a number from 0 to `most`, or None for any other value, including true and false."""
