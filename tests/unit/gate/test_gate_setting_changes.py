@@ -126,14 +126,17 @@ def test_records_of_older_versions__are_no_change() -> None:
 VALUES: list[Any] = [
     *(77, 0.31, "2m", "http://other.test/v1", ["other>=0.7"], "mistyped {output}", "regressions", "jsonl"),
     *("langgraph", "record", "none", [{"name": "x", "provider": "mock"}], ["other"], ["regressions"], "other"),
+    "until 10 runs",
 ]
 """One of these, or true or false, can be the value of any setting."""
+NEEDED = {"passes": {"trials": 100}}
+"""Settings without which another one is an error."""
 
 
 def changed(row: Setting) -> dict[str, Any]:
     """The configuration with another value of this setting."""
     for value in (*VALUES, not row.default):
-        config = {row.key: value}
+        config = {row.key: value, **NEEDED.get(row.key, {})}
         try:
             made = load_config(config, {}, None)
         except Exception:  # noqa: BLE001 (of another type than this setting)
@@ -156,12 +159,13 @@ def test_settings__each_that_can_change_a_result__is_seen_by_the_gate(row: Setti
         assert row.compared_as in OF_A_WHOLE_RUN
         if row.compared_as != "the rules":
             return  # tests/integration/test_integration_setup.py
-    usual, other = load_config({}, {}, None), load_config(changed(row), {}, None)
+    usual, other = load_config(NEEDED.get(row.key, {}), {}, None), load_config(changed(row), {}, None)
     before, after = (
         replace(
             build_evaluation_setup(one, ProgramFiles(tmp_path)),
             scores=tuple(map(str, one.results.scores)),
             trials=one.limits.trials,
+            passes=one.limits.passes,
         )
         for one in (usual, other)
     )
