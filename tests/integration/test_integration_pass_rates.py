@@ -127,6 +127,18 @@ def test_run__must_pass_case_misses_its_rate__fails_although_most_trials_passed(
     assert get_rated(folder)["reruns"] == 0
 
 
+def test_run__graded_case_misses_its_rate__every_report_says_once_what_was_needed(tmp_path) -> None:
+    test = "- {id: rated, input: rated, assertions: [{type: contains, value: ok}]}"
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/desk.eval.yaml").write_text(f"execution: {{trials: {{count: 4, passes: 3}}}}\ntests:\n{test}\n")
+    behaviour = Agent()
+    behaviour.restart(range(2))
+    with agent(behaviour) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--report", "md=c.md", "--report", "junit=j.xml")
+    for report in (done.stdout, (tmp_path / "c.md").read_text(), (tmp_path / "j.xml").read_text()):
+        assert report.count("0.50, 2 of 4 passed, 3 needed") == report.count("2 of 4 pass") == 1, report
+
+
 @pytest.mark.parametrize(
     ("broken", "code", "change"), [(range(7, 10), 0, "still_passing"), (range(7, 99), 3, "errored")]
 )

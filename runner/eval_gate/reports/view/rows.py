@@ -173,7 +173,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         counted = count_passes(self.case)
         if not self.graded or counted is None:
             return self.missed_rate or format_tally(counted)
-        return f"{_format_score(counted, self.pass_score)}{format_score_change(self._score_change)}"
+        words = _format_score(counted, self.pass_score, self.missed_rate)
+        return f"{words}{format_score_change(self._score_change)}"
 
     @property
     def baseline_cell(self) -> str | None:
@@ -423,7 +424,8 @@ class CaseRow(FrozenStruct, eq=False, dict=True):
         word = grounds_words.format_conclusion(change) if change and self.evidence else None
         first = grounds_words.join_conclusion(word, self.evidence_or_results) if word else self.evidence_or_results
         turns = turn_words.describe_failed_turns(self.case.trials) if self.case else ()
-        return (first, *filter(None, [self.missed_rate, chance, *turns, *further, score]))
+        missed = None if (self.missed_rate or "") in first else self.missed_rate
+        return (first, *filter(None, [missed, chance, *turns, *further, score]))
 
     @property
     def evidence_summary(self) -> str:
@@ -506,10 +508,11 @@ def _join_checks(lines: Sequence[str]) -> str:
     return joined
 
 
-def _format_score(tally: PassCount, least: float) -> str:
-    """`0.67`, and for several trials `0.67, 1 of 3 pass`."""
+def _format_score(tally: PassCount, least: float, missed_rate: str | None = None) -> str:
+    """`0.67`, and for several trials `0.67, 1 of 3 pass`, or the missed rate."""
     words = format_score(tally.score, least)
-    return f"{words}, {format_passes(tally.passes, tally.executions)}" if tally.executions > 1 else words
+    counts = missed_rate or format_passes(tally.passes, tally.executions)
+    return f"{words}, {counts}" if tally.executions > 1 else words
 
 
 def _format_baseline_result(change: CaseChange | None, least: float) -> str | None:
