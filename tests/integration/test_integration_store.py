@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -41,6 +42,17 @@ def test_store__main_and_merge_request__are_compared_across_machines(tmp_path) -
     check_two_machines(tmp_path, tmp_path / "store", {})
     (file,) = (tmp_path / "store").iterdir()
     assert record(tmp_path / "a")["runId"] in file.name
+
+
+def test_trend__of_a_store__has_the_runs_of_main_that_failed(tmp_path) -> None:
+    store = tmp_path / "store"
+    codes = [run(tmp_path / "a", store, MAIN, *broken).returncode for broken in ((), (1,), ())]
+    run(tmp_path / "a", store, MERGE_REQUEST, 2)
+    assert (codes, gate(tmp_path / "a", "trend").returncode) == ([0, 1, 0], 0)
+    page = (tmp_path / "a/evals/results/trend/trend.html").read_text()
+    assert sorted(re.findall(r'<td class="(passed|failed)">', page)) == ["failed", "passed", "passed"]
+    absent = gate(tmp_path, "trend", "--store", str(tmp_path / "none"))
+    assert (absent.returncode, "cannot be read: it does not exist" in absent.stderr) == (2, True), absent.stderr
 
 
 @pytest.mark.parametrize(("broken", "code"), [((1,), 3), ((), 0)])

@@ -10,7 +10,8 @@ import io
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -100,6 +101,21 @@ class BaselineStore:
             if isinstance(baseline, NoBaseline):
                 return replace(baseline, reason=baseline.reason.replace(name, self._shown_as))
             return replace(baseline, exact_reference=None, folder=None)
+
+    @contextmanager
+    def fetch_newest(self) -> Iterator[str]:
+        """Fetch the newest runs into a folder that exists until the end. Raises GateError if they cannot be read."""
+        with tempfile.TemporaryDirectory(prefix="eval-gate-") as folder:
+            try:
+                for archive in self._list_newest()[:MAX_FETCHED]:
+                    self._fetch(archive, Path(folder))
+            except GateError:
+                raise
+            except Exception as error:
+                why = "it does not exist" if isinstance(error, FileNotFoundError) else _describe(error)
+                message = f"the store {self._shown_as} cannot be read: {why}"
+                raise GateError("run-not-found", message, _HINT) from error
+            yield folder
 
     def write_run(self, run: RunResult, record: Path) -> str:
         """Write a run with the files of its folder under a new name, and return its place. Raises StoreError."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from eval_gate.cli import options
 
-USED = ("passScore",)
+USED = ("passScore", "store")
 """The settings that this command has options for."""
 
 
 def trend(
     reference: str | None = options.argument(
-        "REF", "History file, folder of runs, run folder, zip or run id.  [default: the results folder]", default=None
+        "REF",
+        "History file, folder of runs, run folder, zip or run id.  [default: the store, or the results folder]",
+        default=None,
     ),
     *,
     output: str | None = options.option(
@@ -24,7 +27,7 @@ def trend(
     """Write the trend of a branch over its runs: trend.html, badge.svg and badge.json, and print their paths.
 
     Shows pass rate, cost and time of each run, which commit broke and fixed a case, flaky cases, and drift. Runs
-    nothing, and needs no network. Uses passScore of the configuration. badge.json is for badge services (shields.io).
+    nothing. Uses passScore and store of the configuration. badge.json is for badge services (shields.io).
 
       eval-gate trend main-runs/ -o public
 
@@ -36,6 +39,7 @@ def trend(
     from eval_gate.cli.terminal.console import print_output
     from eval_gate.errors import GateError
     from eval_gate.reports.context import ReportContext
+    from eval_gate.results.baseline_store import BaselineStore
     from eval_gate.results.history import EMPTY_HISTORY
     from eval_gate.results.run_history import read_history_file
     from eval_gate.results.run_reader import RUN_GLOB, is_run_reference, list_stored_runs
@@ -43,13 +47,16 @@ def trend(
     flags = options.select_given_settings({"outputDir": output_dir, **settings})
     config = load_settings_part(("outputDir", *USED), flags)
     results, history = Path(config.output_dir), EMPTY_HISTORY
-    if reference and Path(reference).is_file() and not is_run_reference(reference):
-        history = read_history_file(Path(reference))
-    elif reference or any(results.glob(RUN_GLOB)):
-        history = find_history_up_to(reference or str(results), results)
-        newest = next((one.head for one in list_stored_runs(Path(reference or results))), None)
-        if newest is not None and not (newest.complete or newest.selections or newest.shard):
-            history = history.with_run(newest)  # no baseline, but the newest gate
+    with ExitStack() as stack:
+        if reference is None and config.store:
+            reference = stack.enter_context(BaselineStore(config.store).fetch_newest())
+        if reference and Path(reference).is_file() and not is_run_reference(reference):
+            history = read_history_file(Path(reference))
+        elif reference or any(results.glob(RUN_GLOB)):
+            history = find_history_up_to(reference or str(results), results)
+            newest = next((one.head for one in list_stored_runs(Path(reference or results))), None)
+            if newest is not None and not (newest.complete or newest.selections or newest.shard):
+                history = history.with_run(newest)  # no baseline, but the newest gate
     files = write_trend(Path(output or results / TREND_FOLDER), history, config.policy.pass_score, ReportContext())
     if not files:
         hint = "make one with `eval-gate run`, or name a history file or a folder of runs"
