@@ -53,6 +53,8 @@ class Evaluation:
     """The run's `run.json`: the baseline of the next one."""
     reports: tuple[Path, ...]
     """The paths of the requested reports, in the order of the request."""
+    store_note: str | None
+    """What was written into the store of baselines, or why nothing was; None without `store`."""
     _context: ReportContext = field(repr=False)
 
     @property
@@ -135,12 +137,15 @@ async def evaluate_async(  # noqa: PLR0913 (as above)
         arguments = {"evals": [evals] if isinstance(evals, str | Path) else evals, "baseline": baseline}
         flags = _build_flags({key: value for key, value in arguments.items() if value is not None} | settings)
         selection = Selection(tuple(cases), tuple(tags), tuple(tiers))
-        session = _open_session(flags, target, Path(config) if config is not None else None, selection)
+        # a store may be on another machine
+        file = Path(config) if config is not None else None
+        session = await asyncio.to_thread(_open_session, flags, target, file, selection)
         stored_run = await evaluation.evaluate_session(session, LogProgress(progress or _ignore_progress))
         context = evaluation.build_report_context(session, stored_run)
         reports = evaluation.write_run_reports(session.config.output_requests, stored_run, context)
+        note = await asyncio.to_thread(evaluation.store_baseline, session, stored_run)
         assert stored_run.run.verdict is not None
-        return Evaluation(stored_run.run, stored_run.run.verdict, stored_run.result_path, reports, context)
+        return Evaluation(stored_run.run, stored_run.run.verdict, stored_run.result_path, reports, note, context)
 
 
 def _open_session(

@@ -81,9 +81,9 @@ def test_hooks__suites_and_cases_at_once__each_case_has_the_agent_for_itself(tmp
     lines = list_lines(running)
     assert (lines.count("POST /test/seed"), lines[-1]) == (1, "POST /test/end")
     assert lines.index("POST /test/seed") < lines.index("a")
-    around = [line for line in lines if "POST" not in line]
-    assert around == [line for at in range(0, len(around), 3) for line in surround(around[at + 1])]
-    assert sorted(around[1::3]) == ["a", "a", "b", "b", "c", "c"]
+    hook_lines = [line for line in lines if "POST" not in line]
+    assert hook_lines == [line for at in range(0, len(hook_lines), 3) for line in surround(hook_lines[at + 1])]
+    assert sorted(hook_lines[1::3]) == ["a", "a", "b", "b", "c", "c"]
     seed = next(one for one in running.requests if "/test/seed" in one.head)
     assert seed.header("X-Run") == record(tmp_path)["runId"]
     assert (seed.header("Content-Type"), seed.header("Content-Length")) == (None, "0")

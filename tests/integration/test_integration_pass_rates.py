@@ -103,8 +103,8 @@ def test_run__rate_is_missed_beyond_chance__is_a_regression_and_every_report_say
     for report in ("j.xml", "p.html"):
         assert "5 of 10 passed, 8 needed" in (folder / report).read_text()
     newest, main = record(folder)["runId"], record(folder)["comparison"]["baseline"]["runId"]
-    again = gate(folder, "compare", main, newest, "--fail-on", "regressions")
-    assert (again.returncode, "5 of 10 passed, 8 needed" in again.stdout) == (1, True)
+    compared = gate(folder, "compare", main, newest, "--fail-on", "regressions")
+    assert (compared.returncode, "5 of 10 passed, 8 needed" in compared.stdout) == (1, True)
 
 
 def test_run__passes_are_lowered_in_the_same_change__keep_the_history_and_are_named(history) -> None:

@@ -226,8 +226,8 @@ def test_vendors_libraries__recorded_and_replayed_without_keys__see_the_same(fol
     assert KEY not in recording.read_text()
     # the last call was made too: without it, it is the one that is missing
     recording.write_text("\n".join(recording.read_text().splitlines()[:-1]))
-    again = gate(folder, "replay", "--", sys.executable, "sdks.py")
-    *same, miss = again.stdout.splitlines()
-    assert same == done.stdout.splitlines(), again.stderr
+    replayed = gate(folder, "replay", "--", sys.executable, "sdks.py")
+    *same, miss = replayed.stdout.splitlines()
+    assert same == done.stdout.splitlines(), replayed.stderr
     assert "`messages[0].content` differs (recorded `hi`, now `other`)" in miss
-    assert again.returncode == 3
+    assert replayed.returncode == 3

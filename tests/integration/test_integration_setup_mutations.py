@@ -407,9 +407,8 @@ def with_other_line_ends(_: st.DrawFn, one: SetUp) -> None:
 def with_settings_without_effect(draw: st.DrawFn, one: SetUp) -> None:
     for name, target in one.targets.items():
         preset = target.get("agentProtocol") if one.kinds[name] == "cli" else None  # it reads the response alone
-        pool = {
-            key: value for key, value in WITHOUT_EFFECT[one.kinds[name]].items() if key != "modelPath" or not preset
-        }
+        left_out = {"modelPath", "tracePath"} if preset else set()
+        pool = {key: value for key, value in WITHOUT_EFFECT[one.kinds[name]].items() if key not in left_out}
         target.update({key: pool[key] for key in draw(st.sets(st.sampled_from(sorted(pool))))})
         if one.asked_of(name) and draw(st.booleans()):
             target["judgeTarget"] = "j0"

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from eval_gate import evaluate
 from tests.integration.test_integration_run import record, write_suite
 from tests.support.agents import agent
 from tests.support.answers import fails_on
@@ -66,3 +67,17 @@ def test_store__that_cannot_be_written__is_a_warning_and_the_verdict_stays(tmp_p
     done = run(tmp_path / "a", tmp_path / "file" / "store", MAIN)
     assert done.returncode == 0, done.stdout
     assert "WARNING: not stored, so later runs lack this one" in done.stderr
+
+
+def test_evaluate__with_a_store__reads_and_writes_it_as_run_does(tmp_path, monkeypatch) -> None:
+    for name in (*MAIN, *MERGE_REQUEST):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    write_suite(tmp_path)
+    settings = {"baseline": "latest", "store": str(tmp_path / "store"), "store_write": True}
+    first = evaluate("evals", lambda _request: "ok", output_dir="a", **settings)
+    (file,) = (tmp_path / "store").iterdir()
+    assert first.store_note == f"stored: {file}"
+    second = evaluate("evals", lambda _request: "ok", output_dir="b", **settings)
+    assert second.run.baseline_run_id == first.run.run_id
+    assert evaluate("evals", lambda _request: "ok", output_dir="c").store_note is None

@@ -143,12 +143,12 @@ def test_run__settings_that_make_no_link__are_refused_by_name(tmp_path) -> None:
     assert (done.returncode, "traceHeader" in done.stderr) == (2, True), done.stderr
 
 
-def test_check__results_of_another_tool__link_by_the_setting_and_masked_ids_do_not(tmp_path) -> None:
+def test_check__results_of_another_tool__link_by_the_option_and_masked_ids_do_not(tmp_path) -> None:
     lines = [{"id": name, "status": "failed", "trace_id": f"run-{name}"} for name in ("a", "secret")]
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    settings = {"traceUrl": TEMPLATE, "redact": ["secret"], "reports": ["junit=junit.xml"]}
+    settings = {"redact": ["secret"], "reports": ["junit=junit.xml"]}
     (tmp_path / "eval-gate.json").write_text(json.dumps(settings))
-    done = gate(tmp_path, "check", "r.jsonl")
+    done = gate(tmp_path, "check", "r.jsonl", "--trace-url", TEMPLATE)
     assert done.returncode == 1
     junit = (tmp_path / "junit.xml").read_text()
     assert '<property name="trace" value="https://traces.example/p/1/run-a?tab=spans" />' in junit

@@ -56,7 +56,11 @@ class WorkspaceCommit(FrozenStruct):
 
 
 def find_pull_base(workspace: WorkspaceCommit, head: str, name: str) -> BaseCommit:
-    """Find the base of the pull request `name` (`#7`). Raises GateError if neither head nor test merge is here."""
+    """Find the base of the pull request with head `head`.
+
+    `name` is the pull request's name, such as `#7`. Raises GateError if the workspace holds neither the head nor
+    its test merge.
+    """
     measured, parents = workspace.sha, workspace.parents
     if measured == head:
         return BaseCommit(fork_point_of=head)

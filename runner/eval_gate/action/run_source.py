@@ -71,6 +71,8 @@ def build_session(
     Waivers come from the file and, if they could matter, from comments. Raises GateError, for example if variables
     would be given to a target that must not have them.
     """
+    if config.store is not None:
+        log.record("ignoring store: the action keeps its baselines as artifacts")
     selection = step.settings.selection
     is_deferred = lookups.is_deferred
     origin = BaselineOrigin(BASELINE_PENDING) if is_deferred else lookups.get_origin()

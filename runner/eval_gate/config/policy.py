@@ -165,9 +165,9 @@ class Policy:
     """Rules from the command line, as `RunPolicy` calls them; None if all of them come from files."""
 
     @property
-    def is_report_only(self) -> bool:
-        """Whether nothing fails this gate."""
-        return FailOn.NEVER in self.fail_on
+    def can_fail(self) -> bool:
+        """Whether anything fails this gate; not with `failOn: never`."""
+        return FailOn.NEVER not in self.fail_on
 
     @property
     def compares_failures(self) -> bool:

@@ -35,7 +35,9 @@ _define_snapshot = partial(_define_run, input=False, compared_as="the source of 
 _define_baseline = partial(
     define_setting, panel=Panel.BASELINE, input=False, no_effect="it is what a result is compared with"
 )
-_define_store = partial(define_setting, panel=Panel.BASELINE, input=False, no_effect="it is where results are stored")
+_define_store = partial(
+    define_setting, panel=Panel.BASELINE, input=False, no_effect="it is where baselines are read and stored"
+)
 _define_output = partial(define_setting, panel=Panel.OUTPUT, no_effect="it is what is written of a result")
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 

@@ -64,7 +64,9 @@ class ExpectationMerger:
                 new[key] = [one for one in _get_list(old, key) if one not in failing]
         if isinstance(fields := old.get("fields"), dict):
             current = [one for one in self._current.fields if one[0] in fields]
-            new["fields"] = fields | {p: v for p, v in current if await self._fails({"fields": {p: fields[p]}})}
+            new["fields"] = fields | {
+                path: value for path, value in current if await self._fails({"fields": {path: fields[path]}})
+            }
         await self._merge_expected_texts(old, new)
         return {key: value for key, value in new.items() if value != [] or old.get(key) == [] or key in _ROUTING}
 

@@ -163,7 +163,10 @@ def _get_expectation(part: JsonValue) -> JsonValue:
 async def list_failures(
     case: EvalCase, responses: Sequence[Sequence[Response]], tokens: TokenData, matcher: PatternMatcher
 ) -> list[str]:
-    """List why responses to its turns (one, or more) fail a case. Raises EvaluatorError, PatternWorkerError."""
+    """List why responses to its turns fail a case without its judges and programs.
+
+    A case with one message is one turn. Raises EvaluatorError, PatternWorkerError.
+    """
     failures: list[str] = []
     for number, (turn, answers) in enumerate(zip(split_turns(case), responses, strict=False), 1):
         scored = replace(turn, evaluators=tuple(spec for spec in turn.evaluators if not isinstance(spec, UNSCORED)))

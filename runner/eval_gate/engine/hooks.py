@@ -113,8 +113,8 @@ class HookRunner(FrozenStruct):
     async def _send(
         self, label: str, hook: WorkspaceHook, values: _Values, limit_s: float, target: Target | None
     ) -> None:
-        origin = target.origin if target is not None and " /" in hook.request else None
-        if " /" in hook.request and origin is None:
+        origin = target.origin if target is not None and hook.is_for_target else None
+        if hook.is_for_target and origin is None:
             raise HookError(f"{label} needs a target of provider http, because it is a path at its host")
         request = _build_request(hook, values, origin)
         connection = Connection(self.redactor, _RESPONSE, 1, secure=request.url.scheme == "https")

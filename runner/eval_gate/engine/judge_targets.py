@@ -67,7 +67,10 @@ class TargetJudge:
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
 
     async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
-        """Send one prompt, without the schema, which only models take. Raises EvaluatorError, also if it is late."""
+        """Send one prompt, without the schema: only models take one.
+
+        Raises EvaluatorError if no response arrives in time.
+        """
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
             async with asyncio.timeout(self._timeout_s):

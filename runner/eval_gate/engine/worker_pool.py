@@ -111,7 +111,10 @@ class _WorkerSlots(Generic[Job]):
         self.workers.add(worker)
 
     def cancel(self) -> None:
-        """Cancel all workers, and begin no more; one that `asyncio.wait_for` serves may finish at that moment."""
+        """Cancel all workers, and begin no more; a worker may finish at that moment.
+
+        `asyncio.wait_for` has its answer then, and says nothing of the cancellation.
+        """
         self._queue = iter(())
         self._back.clear()
         for worker in self.workers:

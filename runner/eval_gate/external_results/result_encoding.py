@@ -47,7 +47,10 @@ def decode_head(head: bytes, encoding: str | None = None) -> str:
 
 @contextmanager
 def open_as_utf8(file: Path, shown_as: str, encoding: str | None = None) -> Iterator[Path]:
-    """Yield the file, or a copy in UTF-8, decoded as it states or by `encoding`. Raises GateError with the place."""
+    """Yield the file if it is UTF-8, else a copy that is, decoded as the file states or by `encoding`.
+
+    Raises GateError with the place of what cannot be decoded.
+    """
     with RowPlace(shown_as).name_errors():
         stated = _read_stated_encoding(file, shown_as)
         problem = _decode_file(file, shown_as, _UTF_8) if stated == _UTF_8 else None

@@ -180,7 +180,10 @@ def end_execution(
     tools: ExecutionEnding = ExecutionEnding(None),  # noqa: B008 (a tuple, which is immutable)
     scorer: str = "evaluator",
 ) -> ExecutionEnding:
-    """Build the ending from the agent's error, else scores and the tool's own; `scorer`: its word for what scores."""
+    """Build the ending of an execution from the agent's error, else from its scores and the tool's own ending.
+
+    `scorer` is the tool's word for what scores.
+    """
     if agent_error is not None:
         return ExecutionEnding(Status.ERROR, classify_error_kind(agent_error), agent_error)
     if tools.status is None and not any(

@@ -221,7 +221,10 @@ def _explain_no_match(pattern: str, root: Path) -> str:
 def load_suites(
     files: Sequence[EvalFile], root: Path, reading: ReadOptions, left_out: list[LeftOut] | None = None
 ) -> tuple[EvalSuite, ...]:
-    """Load all suites, or raise one GateError with all problems; `left_out` gets files of folders without evals."""
+    """Load all suites, or raise one GateError with the problems of all files.
+
+    To `left_out` come the files of folders that are no eval files.
+    """
     suites: list[EvalSuite] = []
     skipped: list[LeftOut] = []
     problems: list[Problem] = []

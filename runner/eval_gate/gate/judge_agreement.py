@@ -40,7 +40,10 @@ class JudgesFile(Frozen, kw_only=True, omit_defaults=True):
 
 
 def read_judge_agreements(root: Path) -> tuple[JudgeAgreementRecord, ...]:
-    """Read the file below `root`, if there is one. Raises GateError with every problem and its line."""
+    """Read the judge comparisons from the file below `root`; return none if there is no file.
+
+    Raises GateError, with every problem and its line for a file that is not valid.
+    """
     data = read_optional(root / JUDGES_PATH, MAX_FILE_BYTES, shown_as=JUDGES_PATH, hint=_HINT)
     return () if data is None else parse_comparisons(data, shown_as=JUDGES_PATH)
 

@@ -28,7 +28,10 @@ def find_lost_patterns(baseline: RunResult, current: RunResult, patterns: Iterab
 
 
 def add_idle_pattern_warnings(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:
-    """Warn of each pattern that matches no case of a whole run. Raises GateError `unmatched-must-pass` if `strict`."""
+    """Add a warning to a stored run for each must-pass pattern that matches none of its cases.
+
+    A run of only some cases gets none. Raises GateError `unmatched-must-pass` if `strict`.
+    """
     if run.partial or run.shard is not None:
         return run
     idle = check_unmatched_patterns(patterns, [(case.id, case.tags) for _, case in run.iter_cases()], strict=strict)

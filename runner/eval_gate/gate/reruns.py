@@ -345,7 +345,7 @@ class Reruns:
         enough = compute_shard_share(run.shard.count if run.shard else 1)
         causes = {key: get_group_key(find_cause(cases[key]) or "") for key in mine}
         policy = self._inputs.policy
-        can_fail = isinstance(self.baseline, Baseline) and not policy.is_report_only
+        can_fail = isinstance(self.baseline, Baseline) and policy.can_fail
         suspects = Suspects(causes, policy.allowed_regressions if can_fail else None, enough_confirmed=enough)
         if not suspects.is_limited:
             return suspects

@@ -115,7 +115,7 @@ class RuleFinding(FrozenStruct):
 
 def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     """Yield the finding of each rule of the policy that applies, the most important one first."""
-    if not policy.is_report_only:
+    if policy.can_fail:
         yield from _apply_change_rules(rule_input, policy)
         finding = rule_input.comparison.error_finding if rule_input.comparison is not None else None
         if finding is not None and finding.errors and policy.max_errors is None:
@@ -130,7 +130,7 @@ def apply_rules(rule_input: RuleInput, policy: Policy) -> Iterator[RuleFinding]:
     if policy.min_pass_rate is not None:
         yield _apply_pass_rate_rule(rule_input, policy.min_pass_rate)
     yield from _apply_usage_rules(rule_input, policy)
-    if not policy.is_report_only:
+    if policy.can_fail:
         yield _apply_error_rule(rule_input, policy.max_errors)
     if policy.min_coverage is not None:
         yield _apply_coverage_rule(rule_input.run, policy.min_coverage)

@@ -178,7 +178,7 @@ def _find_incomplete_reasons(run: RunResult) -> tuple[Reason, ...]:
 
 def _find_unconfirmed_reasons(rule_input: RuleInput, policy: Policy) -> tuple[Reason, ...]:
     """Find failures that the run neither confirms nor clears, unless the verdict would be the same if all are real."""
-    if rule_input.comparison is None or policy.is_report_only:
+    if rule_input.comparison is None or not policy.can_fail:
         return ()
     open_cases = _list_open_changes(rule_input)
     cases = rule_input.run.index_cases()
@@ -202,7 +202,7 @@ def _list_open_changes(rule_input: RuleInput) -> list[CaseChange]:
 
 def _iter_missing_result_reasons(rule_input: RuleInput, policy: Policy) -> Iterator[Reason]:
     """Yield reasons about cases without a result that passed before or must pass, if no other reason names them."""
-    if policy.is_report_only:
+    if not policy.can_fail:
         return
     if must := _list_unscored_must_pass(rule_input, policy):
         counted = format_count(len(must), "must-pass case has", "must-pass cases have")
@@ -272,7 +272,7 @@ def _find_unexplained_reasons(
     """Find failures and low scores that only a missing baseline could explain; without any, it is not needed."""
     if absent is None:
         return tuple(_iter_uncompared_reasons(rule_input, policy))
-    if lost is not None and not policy.is_report_only:
+    if lost is not None and policy.can_fail:
         lost = replace(lost, worse_cases=tuple(key for key in lost.worse_cases if not rule_input.is_waived(key)))
         if lost.worse_cases or lost.altered_cases:
             return (Reason(code=ReasonCode.BASELINE_LOST, message=lost.describe_loss(), hint=lost.hint),)
@@ -351,7 +351,7 @@ def _build_pass_reason(rule_input: RuleInput, policy: Policy, lost: LostBaseline
     """Build the reason of a gate that passed: above all what it could not compare."""
     run, comparison = rule_input.run, rule_input.comparison
     code = ReasonCode.NO_BASELINE
-    if policy.is_report_only:
+    if not policy.can_fail:
         code, message = ReasonCode.REPORT_ONLY, "the policy only reports: nothing fails this gate"
     elif lost is not None:
         message = f"all rules hold, but {lost.describe_name()}"

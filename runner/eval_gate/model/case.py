@@ -169,6 +169,11 @@ class WorkspaceHook(Frozen, kw_only=True):
     headers: dict[str, str] = field(default_factory=dict)
     body: JsonValue = None
 
+    @property
+    def is_for_target(self) -> bool:
+        """Whether it is a request with a path alone."""
+        return " /" in self.request
+
 
 class WorkspaceHooks(Frozen, kw_only=True):
     """Hooks that run before and after the cases of a workspace or suite, and before and after each of them.

@@ -102,7 +102,7 @@ class ModelCallProxy(ForwardingProxy):
         if provider is None:
             if call.path.split("/")[1] not in PROXIED:  # outside of executions, it may be a probe of the port
                 executions = [one for one in executions if one is not self.outside]
-            return self._miss(executions, "no provider of models is at this path of the proxy")
+            return self._refuse_call(executions, "no provider of models is at this path of the proxy")
         self.calls += 1
         for execution in executions:
             execution.calls += 1
@@ -110,9 +110,10 @@ class ModelCallProxy(ForwardingProxy):
             what = (
                 f"a model call came while {len(executions)} executions were open, and does not say to which it belongs"
             )
-            return self._miss(executions, f"{what}: pass on the header {EXECUTION_HEADER}, or run one case at a time")
+            what += f": pass on the header {EXECUTION_HEADER}, or run one case at a time"
+            return self._refuse_call(executions, what)
         if len(call.data) > MAX_RESPONSE_BYTES:
-            return self._miss(executions, f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes")
+            return self._refuse_call(executions, f"a model call is larger than {MAX_RESPONSE_BYTES:,} bytes")
         (execution,) = executions
         redact, number = Redactor(iter_exchange_secrets(request, None)), execution.numbers[call.key]
         calls = self._recording.list_calls(call.key) if self._recording.mode is not CallMode.RECORD else ()
@@ -123,10 +124,11 @@ class ModelCallProxy(ForwardingProxy):
             headers, body = {"Content-Type": calls[number].content_type}, calls[number].response.encode()
             return web.Response(status=calls[number].status, headers=headers, body=body)
         if self._recording.mode is CallMode.REPLAY:
-            return self._miss(executions, describe_miss(call, self._recording, redact))
+            return self._refuse_call(executions, describe_miss(call, self._recording, redact))
         return await self._ask_provider(provider, request, call, execution, redact)
 
-    def _miss(self, executions: list[_Execution], miss: str) -> web.Response:
+    def _refuse_call(self, executions: list[_Execution], miss: str) -> web.Response:
+        """Refuse a call, and note why in the executions to which it may belong."""
         for execution in executions:
             execution.miss = execution.miss or miss
         self._announce(f"Not answered: {miss}")

@@ -42,7 +42,10 @@ def render_check_run(view: ReportView) -> CheckText:
 
 
 def format_check_title(view: ReportView) -> str:
-    """Summarize the verdict in 80 characters: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`."""
+    """Summarize the verdict in at most 80 characters.
+
+    Example: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`. A longer title is truncated.
+    """
     if view.verdict.outcome is Outcome.INCONCLUSIVE:
         why = view.reasons[0] if view.reasons else "the run did not finish"
         return _truncate_title("No verdict yet" if view.has_no_verdict else f"Inconclusive: {why}")

@@ -126,7 +126,7 @@ class BaselineStore:
             self._files.pipe_file(f"{self._root}/{name}", packed.getvalue(), mode="create")
         except FileExistsError as error:
             raise StoreError(f"{self._shown_as} has {name} already") from error
-        except Exception as error:
+        except Exception as error:  # each file system of fsspec raises exceptions of its own
             raise StoreError(f"{self._shown_as} cannot be written: {_describe(error)}") from error
         return f"{self._shown_as}/{name}"
 

@@ -17,5 +17,8 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
 def is_run_id(text: str) -> bool:
-    """Whether an untrusted text can be the name of a run, which its folder has, and is never a path."""
+    """Whether this can be the name of a run: its folder's, and a reference to it. It is never a path.
+
+    A run id may come from an untrusted file.
+    """
     return _RUN_ID.fullmatch(text) is not None and text not in {LATEST, LATEST_NAME}

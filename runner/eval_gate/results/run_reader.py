@@ -434,7 +434,10 @@ def _build_incomplete(folder: Path, newest: RunResult) -> GateError:
 
 
 def read_archived_run(file: Path, name: str, *, compared: bool = True) -> RunResult:
-    """Read the only run result in an untrusted zip, `name` in errors; its comparison only if `compared`."""
+    """Read the only run result in an untrusted zip archive; `name` stands for it in errors.
+
+    Without `compared`, the run's comparison with its own baseline is omitted, as for every baseline.
+    """
     return parse_run(*_read_archive_entry(file, name), compared=compared)
 
 

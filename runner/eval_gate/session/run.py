@@ -115,7 +115,11 @@ def _count_baseline_cases(baseline: Baseline | NoBaseline) -> Mapping[str, int]:
 
 
 async def add_base_agent_results(session: Session, run: RunResult) -> RunResult:
-    """Add the base agent's results to a stored run that would fail; reads cases and agent again. Raises GateError."""
+    """Add the results of the base agent to a stored run.
+
+    The base agent is run only if the run would otherwise fail. The cases and the agent are read again, as for a
+    run. Raises GateError for any problem with them.
+    """
     name = session.config.base_agent.display_name
     if name is None or run.is_external:
         return run

@@ -20,7 +20,10 @@ from eval_gate.struct import replace
 def load_run_config(
     run: RunResult, flags: Mapping[str, JsonValue], flag_source: FlagSource = BY_A_PROGRAM
 ) -> RunConfig:
-    """Load the configuration for a stored run: `flags`, from `flag_source`, and then the run's stored policy."""
+    """Load the configuration that decides the verdict of a stored run again.
+
+    `flags` come first, the stored policy of the run fills in the rest. `flag_source` is the origin of the flags.
+    """
     stored = run.policy
     config = load_config(flags, {}, None, defaults=stored.as_settings() if stored else None, flag_source=flag_source)
     policy = config.policy

@@ -14,7 +14,11 @@ from eval_gate.text.urls import to_public_url
 
 
 def find_secret_request(chosen: ResolvedTarget, environment: Mapping[str, str]) -> SecretRequest | None:
-    """Find the variables of a target beyond every program's: referred to, passed on, a provider's key; or None."""
+    """Find the variables that a target gets in addition to those that every program gets.
+
+    Return None if there are none. The variables are those that its description refers to or passes on, and the key
+    of a provider if the description has an address of its own.
+    """
     settings = chosen.settings
     names = dict.fromkeys([*chosen.variables, *settings.list_passed_variables(environment)])
     variables = tuple(name for name in names if environment.get(name, "").strip() and not is_always_passed(name))

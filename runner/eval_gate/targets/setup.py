@@ -88,7 +88,10 @@ def compute_setup(
     prompting: PromptSetup | None = None,
     passed: Iterable[str] = (),
 ) -> TargetSetup:
-    """Compute a target's setup from its `environment`, shown with `mask`; `passed` are variables it gets unchanged."""
+    """Compute the setup of a target. Its provider reads `environment`; `mask` hides secrets in what is shown.
+
+    `passed` names the variables that it gets unchanged.
+    """
     parts = list(_iter_settings(settings, environment, mask))
     setup = _assemble_setup(settings.provider, [*parts, *(_iter_prompt_settings(prompting) if prompting else ())])
     names = {*passed, *(name for part in parts for name in find_variables(part.value))}

@@ -21,9 +21,12 @@ def run_in(artifact) -> dict:
 
 def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_the_commit(job, github) -> None:
     github.state.add_pull(7)
+    (job.workspace / "eval-gate.yaml").write_text("store: nowhere\n")
     with agent(fails_on(1)) as running:
         ended = job.push(running.url)
     assert ended.code == 0
+    assert "ignoring store: the action keeps its baselines as artifacts" in ended.log
+    assert not (job.workspace / "nowhere").exists()
     assert github.state.comments == {}
     (artifact,) = github.state.archives
     stored = run_in(artifact)

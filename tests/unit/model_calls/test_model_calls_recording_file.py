@@ -50,9 +50,11 @@ def test_key__same_request__is_the_same(one, other, is_same) -> None:
     assert make_call(one, "alt=sse").key == make_call(one, "key=1&alt=sse").key
 
 
-def test_record__first_call__replaces_an_earlier_recording_and_not_before(recording, tmp_path) -> None:
+def test_record__first_call__replaces_an_earlier_recording_and_not_before(tmp_path) -> None:
     file = tmp_path / "calls.jsonl"
     file.write_text("earlier\n")
+    recording = CallRecording(file, CallMode.RECORD)
+    assert add(recording, 1, content=b"\xff") is not None
     assert file.read_text() == "earlier\n"
     assert [add(recording, 1), add(recording, 1, 1), add(recording, 1)] == [None] * 3
     assert "an earlier call" in (add(recording, 1, 5) or "")

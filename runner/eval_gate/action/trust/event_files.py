@@ -69,7 +69,10 @@ class EventFiles:
         self._believed: tuple[tuple[Path, bytes], ...] = ()
 
     def check_paths(self, config: RunConfig, settings: StepSettings) -> None:
-        """Compare the checkouts and the files read so far with the commit. Raises GateError, and RefusedReadError."""
+        """Compare the checkouts of all files to read, and the files read so far, with the commit.
+
+        Raises GateError, and RefusedReadError for one file.
+        """
         read_before, self._read_before = self._read_before or [], None
         if self.proof is FileProof.NONE or (self._event == "workflow_run" and not read_before):
             return  # a relay reads nothing but the configuration

@@ -138,7 +138,11 @@ class Drift(FrozenStruct):
 
 
 def find_drift(history: History, pass_score: float = 1.0) -> Drift:
-    """Find what has degraded over the runs of the newest run's target; `pass_score` says what has passed."""
+    """Find what has degraded over the runs of `history`.
+
+    Passes are counted as by a gate with this pass score. Levels are compared only with runs of the newest run's
+    target.
+    """
     newest = history.levels[0] if history.levels else None
     if newest is None:
         return Drift(None, 0)

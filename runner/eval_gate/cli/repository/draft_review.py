@@ -240,7 +240,10 @@ _DEFAULT_EDITOR: Final = "vi"
 
 
 def edit_text(text: str, suffix: str) -> str:
-    """Open `$VISUAL`, `$EDITOR` or vi on the text, and return it as it is then. Raises GateError `editor-failed`."""
+    """Open `$VISUAL`, `$EDITOR` or vi on the text, wait until it ends, and return the text as it is then.
+
+    Raises GateError `editor-failed` if the editor cannot be started or ends with an error.
+    """
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _DEFAULT_EDITOR
     with tempfile.TemporaryDirectory(prefix="eval-gate-") as folder:
         file = Path(folder) / f"case{suffix}"

@@ -48,7 +48,10 @@ _NO_EXECUTION: Final = "it was not asked"
 
 
 def write_drafts(call: DraftCall, mode: DraftMode) -> ExitCode:
-    """Write the drafts of this call to a new file; return the exit code. Raises GateError, such as `no-drafts`."""
+    """Write the drafts of this call to a new file, and return the exit code.
+
+    Raises GateError before anything is asked, and `no-drafts` if there is nothing to write.
+    """
     assert call.output is not None  # checked by the mode
     form = find_format(call.format, call.output)
     config = call.load_config()

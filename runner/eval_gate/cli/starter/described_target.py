@@ -94,7 +94,10 @@ def parse_settings(texts: Sequence[str]) -> Settings:
 
 
 def describe_agent(wishes: StarterRequest, folder: Path, questions: Questions) -> DescribedAgent | None:
-    """Describe the agent that a request names, or None. Raises GateError, such as for wishes that contradict."""
+    """Describe the agent that a request names; None if it names none.
+
+    Raises GateError for wishes that contradict each other, and if the probe fails.
+    """
     settings, flags = parse_settings(wishes.settings), wishes.flags
     if wishes.command is not None:
         if flags:

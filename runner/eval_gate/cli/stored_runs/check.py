@@ -20,6 +20,8 @@ _USED = (
         "storeWrite",
         "outputDir",
         "reports",
+        "junitFailures",
+        "traceUrl",
         "exports",
         "passEnv",
         "keepResponses",

@@ -30,7 +30,10 @@ MAX_NAMED_DRAFTS: Final = 10
 
 
 def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return suites with only selected cases. Raises GateError `no-selected-cases`: a gate on none checks nothing."""
+    """Return the suites with only the selected cases, and without the suites that have none.
+
+    Raises GateError `no-selected-cases` if no case remains: a gate on zero cases would pass without a check.
+    """
     suites = tuple(suites)
     tier_names = [tier.value for tier in Tier]
     for tier in selection.tiers:
@@ -58,7 +61,10 @@ def select_cases(suites: Iterable[EvalSuite], selection: Selection) -> tuple[Eva
 
 
 def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
-    """Return suites without drafts. Raises GateError `only-drafts`: a gate must not pass without a check."""
+    """Return the suites without their drafts, and without the suites that have nothing else.
+
+    Raises GateError `only-drafts` if the selection names nothing but drafts: a gate must not pass without a check.
+    """
     suites = tuple(suites)
     reviewed = tuple(
         replace(suite, cases=cases) if len(cases) < len(suite.cases) else suite
@@ -77,7 +83,10 @@ def leave_out_drafts(suites: Iterable[EvalSuite], selection: Selection) -> tuple
 
 
 def describe_drafts(suites: Iterable[EvalSuite], selection: Selection, *, is_planned: bool = False) -> tuple[str, ...]:
-    """Describe each eval file's drafts that the selection names; `is_planned`: no run has left them out yet."""
+    """Return a sentence for each eval file with drafts that the selection names: which, and how to review them.
+
+    `is_planned` is for what no run has left out yet.
+    """
     return tuple(
         f"{suite.file}: {_format_drafts(ids, is_planned=is_planned)}: "
         f"{format_first_few(ids, MAX_NAMED_DRAFTS, to_one_line)}. "
@@ -179,7 +188,10 @@ def assign_shards(
 
 
 def compute_shard_cut(suites: Sequence[EvalSuite], count: int, baseline: RunResult | None = None) -> ShardPlan:
-    """Compute the identity of a cut of these cases: shards with the same one contain each case once."""
+    """Compute the identity of the way in which these cases are cut into shards.
+
+    Shards with the same cut contain each case once, and together all cases.
+    """
     digest = hashlib.sha256(str(count).encode())
     for item in _build_items(suites, baseline):
         digest.update(repr((suites[item.suite_index].file, [case.id for case in item.cases], item.weight)).encode())

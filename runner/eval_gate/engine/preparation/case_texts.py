@@ -30,7 +30,10 @@ def build_case_text(case: EvalCase, tokens: TokenData, expected: Expectation | N
 def build_case_texts(
     suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]
 ) -> Mapping[CaseKey, CaseText]:
-    """Build prompt and expectation of every case, with matches of `patterns` masked. Raises GateError."""
+    """Build the prompt and expectation of every case as text, with the matches of `patterns` masked.
+
+    Raises GateError if the patterns cannot be applied to the texts.
+    """
     by_evaluators: dict[int, Expectation] = {}  # cases that expect the same share their evaluators
 
     def describe(case: EvalCase) -> Expectation:

@@ -483,7 +483,7 @@ def check_cases(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         for case in cases
         for target in (assigned.get_target(case),)
         for _, hook in case.hooks.list_hooks()
-        if " /" in hook.request and target.origin is None
+        if hook.is_for_target and target.origin is None
     }
     if relative_hooks:
         raise GateError(

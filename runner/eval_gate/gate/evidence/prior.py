@@ -163,7 +163,10 @@ def learn_prior(histories: Mapping[tuple[int, int], float], history_worth: float
 def learn_weights(
     start: Sequence[float], chances: Sequence[tuple[float, Sequence[float]]], steps: int
 ) -> Sequence[float]:
-    """Learn how many cases have which rate, from their numbers and chances at each; `start`: without executions."""
+    """Learn how many cases have which rate, from numbers of cases and their chances at each of the rates.
+
+    `start` are the weights of a case without executions.
+    """
     weights, number = start, sum(many for many, _ in chances) + UNSEEN_CASES
     for _ in range(steps):
         sums = [UNSEEN_CASES * weight for weight in start]

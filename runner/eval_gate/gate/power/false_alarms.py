@@ -90,7 +90,10 @@ def estimate_run_false_alarms(run: RunResult) -> FalseAlarms | None:
 
 @lru_cache(maxsize=1)
 def estimate_false_alarms(cases: CaseGroups, counts: ObservedCounts) -> FalseAlarms | None:
-    """Estimate how often a harmless pull request fails; None if the promise holds or one kind of cases shows."""
+    """Estimate the chance that a harmless pull request fails the gate, once for all reports of a run.
+
+    Return None if the promised share holds, or if `counts` does not show two kinds of cases.
+    """
     kinds, promised = fit_mixture(counts), compute_promised_share(cases)
     if kinds is None or (chance := compute_red_chance(cases, kinds)) <= promised:
         return None

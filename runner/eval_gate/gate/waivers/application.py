@@ -132,7 +132,10 @@ def apply_waivers(
 
 
 def exclude_must_pass(waiving: AppliedWaivers, must_pass: Container[CaseKey]) -> AppliedWaivers:
-    """Remove must-pass cases from all waivers, name failing ones in `problems`, and mark waivers of no other `idle`."""
+    """Remove the must-pass cases from all waivers and quarantines, and name the failing ones in `problems`.
+
+    A waiver that matches no other case becomes `idle`.
+    """
     entries = tuple(_exclude_from_entry(one, must_pass) for one in waiving.entries)
     waived = tuple(one for one in waiving.waived if one.key not in must_pass)
     failing = [one for one in waiving.waived if one.standing is not WaiverStanding.UNSTABLE]

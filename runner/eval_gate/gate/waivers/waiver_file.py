@@ -59,7 +59,10 @@ def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...
 
 
 def read_waiver_bytes(file: Path, *, shown_as: str) -> bytes:
-    """Read one byte more than is allowed; none without a file. Raises GateError `configuration-unreadable`."""
+    """Read at most one byte more of a waiver file than is allowed; none if there is no file.
+
+    Raises GateError `configuration-unreadable`.
+    """
     hint = f"see the example in {PAGES}/waivers.md"
     return read_optional(file, MAX_FILE_BYTES, shown_as=shown_as, hint=hint) or b""
 

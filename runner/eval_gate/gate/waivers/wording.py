@@ -17,7 +17,10 @@ KIND_WORDS: Final = {WaiverKind.WAIVER: "waived", WaiverKind.QUARANTINE: "quaran
 
 
 def format_warnings(waiving: AppliedWaivers, *, excluded_states: Collection[WaiverState] = ()) -> tuple[str, ...]:
-    """Format what needs attention, problems and refused commands first; `excluded_states` are reported elsewhere."""
+    """Format what needs attention, in the order of the entries; problems and refused commands come first.
+
+    Callers report entries in `excluded_states` elsewhere.
+    """
     refused = (f"{format_login(one.author)}: {one.message} ({one.url})" for one in waiving.refusals)
     entries = (entry for entry in waiving.entries if entry.state not in excluded_states)
     sentences = (sentence for entry in entries if (sentence := _format_warning(entry)))

@@ -135,7 +135,10 @@ class ConsoleStyle(FrozenStruct):
         return self.to_displayable("\n".join(lines) + "\n")
 
     def to_displayable(self, text: str) -> str:
-        """Replace characters that the output cannot show, possibly by longer ones, so before widths are measured."""
+        """Replace characters that the output cannot show.
+
+        Replacements may be longer than the original, so call it before you measure widths.
+        """
         return text.translate(_ASCII) if self.ascii else text
 
     def wrap_text(

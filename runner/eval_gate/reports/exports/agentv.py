@@ -23,7 +23,10 @@ STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 
 
 def render(run: RunResult, _context: ReportContext) -> str:
-    """Render a line for each record, in file order, in ASCII: no reader finds line ends within a record."""
+    """Render the AgentV records in file order, one line each.
+
+    The output is ASCII only, so that no reader finds line ends within a record.
+    """
     records = (_build_record(run, suite, case) for suite in run.suites for case in suite.cases)
     return "".join(_encode_record(record) + "\n" for record in records)
 

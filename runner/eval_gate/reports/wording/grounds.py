@@ -162,9 +162,8 @@ def list_further_evidence(change: CaseChange, place: str, *, arithmetic: bool = 
     if grounds is None:
         phrases = [describe_permission(change, place), describe_broken_main(change, place), elsewhere]
         return tuple(filter(None, phrases))
-    has_rule = (
-        change.current is not None and change.current.meets_rule is not None
-    )  # a row of failures says little then
+    # with a rule, failures in a row say little
+    has_rule = change.current is not None and change.current.meets_rule is not None
     phrases = [
         describe_permission(change, place),
         _describe_decision(change.change, grounds, place),

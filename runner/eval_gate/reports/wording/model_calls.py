@@ -32,7 +32,7 @@ def describe_model_calls(run: RunResult) -> str | None:
 
 
 def _describe_origin(recording: ModelRecording, timestamp: str) -> str:
-    """`, recorded 12 days ago at commit 3f2c1ab`: the oldest of its calls, at the time of the run."""
+    """Describe the age at the time of the run, and the commit, of the oldest call; empty if a time is unknown."""
     recorded_at, run_at = parse_timestamp(recording.recorded_at or ""), parse_timestamp(timestamp)
     if recorded_at is None or run_at is None:
         return ""

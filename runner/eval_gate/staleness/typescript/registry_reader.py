@@ -44,7 +44,10 @@ _NON_TOOL_NODES: Final = frozenset(
 
 
 def load_barrel(file: Path, _shown_as: str, root: Path) -> ToolRegistry:
-    """Load the tools that a barrel exports (tool-forge behaviour 1.9), and count the unresolved. Raises GateError."""
+    """Load the tools that a barrel such as `tools.exports.ts` exports (tool-forge behaviour 1.9).
+
+    An export that cannot be resolved is counted, with a notice. Raises GateError if the source cannot be read.
+    """
     scan = _RegistryScan(SourceFiles(file, root))
     try:
         scan.scan_barrel(file.resolve())

@@ -145,7 +145,10 @@ def add_conversation(
     history: Sequence[MessageTurn],
     pass_score: float | None,
 ) -> EvalCase:
-    """Add a conversation to its case, after the messages of `history`; `pass_score` is the case's own `threshold`."""
+    """Add a conversation to its case. Each message of `history` keeps its role, because the turns follow it.
+
+    `pass_score` is the `threshold` of the case itself.
+    """
     turns = tuple(one.turn for one in read)
     stop_score = (DEFAULT_STOP_SCORE if pass_score is None else pass_score) if entry.on_turn_failure == "stop" else None
     prompt: JsonValue = [[turn.message for turn in turns], stop_score, entry.window_size]

@@ -50,7 +50,10 @@ class PooledVariance(NamedTuple):
     prior_degrees: float = math.inf
 
     def estimate_spread(self, own: ScoreVariance) -> tuple[float, int]:
-        """Estimate a score's standard deviation from run to run, and its degrees of freedom (0: unknown)."""
+        """Estimate the standard deviation of one case's scores from run to run, and its degrees of freedom.
+
+        0 degrees of freedom mean that nothing is known.
+        """
         if math.isinf(self.prior_degrees) or not self.free:
             return math.sqrt(self.variance), self.free
         free = self.prior_degrees + own.free
