@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 
@@ -36,6 +37,9 @@ def check_two_machines(tmp_path, store, environment) -> None:
     assert "REGRESSIONS (1): gs-002" in done.stdout
     assert "not stored: a pull request only reads" in done.stderr
     assert record(tmp_path / "b")["baselineRunId"] == record(tmp_path / "a")["runId"]
+    assert gate(tmp_path / "b", "trend", **environment).returncode == 0
+    badge = json.loads((tmp_path / "b/evals/results/trend/badge.json").read_text())
+    assert badge["message"] == "83 % passing"  # of main, not 67 %
 
 
 def test_store__main_and_merge_request__are_compared_across_machines(tmp_path) -> None:
