@@ -68,7 +68,6 @@ def folder(tmp_path) -> Path:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     commit = ["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "x"]
     subprocess.run(commit, cwd=tmp_path, check=True)
-    tmp_path.chmod(0o755)
     return tmp_path
 
 
