@@ -70,7 +70,7 @@ def test_store__that_cannot_be_written__is_a_warning_and_the_verdict_stays(tmp_p
     (tmp_path / "file").write_text("in the way")
     done = run(tmp_path / "a", tmp_path / "file" / "store", MAIN)
     assert done.returncode == 0, done.stdout
-    assert "WARNING: not stored, so later runs lack this one" in done.stderr
+    assert "warning: not stored, so later runs lack this one" in done.stderr
 
 
 def test_evaluate__with_a_store__reads_and_writes_it_as_run_does(tmp_path, monkeypatch) -> None:

@@ -60,6 +60,21 @@ class StoreError(Exception):
     """A store that cannot be read or written. The message continues a sentence."""
 
 
+@contextmanager
+def _describe_failures() -> Iterator[None]:
+    """Raise StoreError with what failed. Its cause is a FileNotFoundError if the place or an archive is missing."""
+    try:
+        yield
+    except (GateError, FileExistsError):
+        raise
+    except Exception as error:  # each file system of fsspec raises exceptions of its own
+        is_absent = isinstance(error, FileNotFoundError)
+        why = (
+            "it does not exist" if is_absent else shorten_error(mask_addresses(f"{type(error).__name__}: {error}"), 300)
+        )
+        raise StoreError(why) from error
+
+
 class BaselineStore:
     """Archives of runs at one place. Opening it raises GateError if a library is missing or its scheme is unknown."""
 
@@ -81,18 +96,17 @@ class BaselineStore:
         with tempfile.TemporaryDirectory(prefix="eval-gate-") as name:
             folder, archives = Path(name), None
             try:
-                archives = self._list_newest()
-                for archive in archives[:MAX_FETCHED]:
-                    head = self._fetch(archive, folder)
-                    if head.has_passed and target in (None, head.target.name) and isinstance(find(folder), Baseline):
-                        break
-            except GateError:
-                raise
-            except Exception as error:  # noqa: BLE001 (each file system of fsspec raises exceptions of its own)
-                is_absent = archives is None and isinstance(error, FileNotFoundError)
+                with _describe_failures():
+                    archives = self._list_newest()
+                    for archive in archives[:MAX_FETCHED]:
+                        head = self._fetch(archive, folder)
+                        is_target = target in (None, head.target.name)
+                        if head.has_passed and is_target and isinstance(find(folder), Baseline):
+                            break
+            except StoreError as error:
+                is_absent = archives is None and isinstance(error.__cause__, FileNotFoundError)
                 if not (may_write and is_absent):
-                    why = "it does not exist" if is_absent else _describe(error)
-                    reason = f"the store {self._shown_as} cannot be read: {why}"
+                    reason = f"the store {self._shown_as} cannot be read: {error}"
                     return NoBaseline(ReasonCode.BASELINE_UNAVAILABLE, reason, unavailable=True, hint=_HINT)
             baseline = find(folder)
             if isinstance(baseline, NoBaseline) and archives and archives[MAX_FETCHED:]:
@@ -107,13 +121,11 @@ class BaselineStore:
         """Fetch the newest runs into a folder that exists until the end. Raises GateError if they cannot be read."""
         with tempfile.TemporaryDirectory(prefix="eval-gate-") as folder:
             try:
-                for archive in self._list_newest()[:MAX_FETCHED]:
-                    self._fetch(archive, Path(folder))
-            except GateError:
-                raise
-            except Exception as error:
-                why = "it does not exist" if isinstance(error, FileNotFoundError) else _describe(error)
-                message = f"the store {self._shown_as} cannot be read: {why}"
+                with _describe_failures():
+                    for archive in self._list_newest()[:MAX_FETCHED]:
+                        self._fetch(archive, Path(folder))
+            except StoreError as error:
+                message = f"the store {self._shown_as} cannot be read: {error}"
                 raise GateError("run-not-found", message, _HINT) from error
             yield folder
 
@@ -122,12 +134,13 @@ class BaselineStore:
         began = datetime.fromisoformat(run.timestamp).astimezone(UTC)
         name, packed = f"{began:%Y%m%dT%H%M%SZ}-{run.run_id}.zip", io.BytesIO()
         try:
-            write_archive(iter_result_files(record), packed)
-            self._files.pipe_file(f"{self._root}/{name}", packed.getvalue(), mode="create")
+            with _describe_failures():
+                write_archive(iter_result_files(record), packed)
+                self._files.pipe_file(f"{self._root}/{name}", packed.getvalue(), mode="create")
         except FileExistsError as error:
             raise StoreError(f"{self._shown_as} has {name} already") from error
-        except Exception as error:  # each file system of fsspec raises exceptions of its own
-            raise StoreError(f"{self._shown_as} cannot be written: {_describe(error)}") from error
+        except StoreError as error:
+            raise StoreError(f"{self._shown_as} cannot be written: {error}") from error
         return f"{self._shown_as}/{name}"
 
     def _list_newest(self) -> list[str]:
@@ -142,10 +155,6 @@ class BaselineStore:
         for part, limit in ((HISTORY_NAME, MAX_HISTORY_BYTES), (RUN_NAME, MAX_RESULT_BYTES)):
             extract_top_entry(archive, part, run_folder / part, limit)
         return read_archived_head(archive, f"{self._shown_as}/{name}")
-
-
-def _describe(error: Exception) -> str:
-    return shorten_error(mask_addresses(f"{type(error).__name__}: {error}"), 300)
 
 
 def _open_remote(place: str) -> Any:

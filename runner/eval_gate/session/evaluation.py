@@ -82,7 +82,7 @@ def store_baseline(session: Session, evaluated_run: EvaluatedRun) -> str | None:
     try:
         return f"stored: {BaselineStore(place).write_run(run, evaluated_run.result_path)}"
     except StoreError as error:
-        return f"WARNING: not stored, so later runs lack this one: {error}"
+        return f"warning: not stored, so later runs lack this one: {error}"
 
 
 def store_run(session: Session, run: RunResult, executed: ExecutedRun | None = None) -> EvaluatedRun:
