@@ -125,7 +125,7 @@ def test_command_agent__recorded_then_replayed_without_a_key__is_told_apart_from
         added = gate(folder, *words, OPENAI_BASE_URL=url, OPENAI_API_KEY=KEY)
         assert len(running.requests) == 1
     assert added.returncode == 0, added.stdout + added.stderr
-    assert "; not in it, and made live: 1 call." in added.stdout
+    assert "; made live because they are not in it: 1 call." in added.stdout
     assert len((folder / ".eval-gate" / "model-calls.jsonl").read_text().splitlines()) == 3
 
 

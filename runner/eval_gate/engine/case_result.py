@@ -152,10 +152,10 @@ def join_trials(
 
     Trials from number `first` on are re-runs, and `end` is why there were no more of them.
 
-    A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for; without
-    a rule it is flaky if some of them pass and some fail. Trials without a score count for neither; a
-    case is an error if they could decide it, if it has no other, or if one missed a model call. The details are those
-    of the first decisive trial: a failed one for a failed case, the first without a score for an error.
+    A case passes if more than half of its scored trials do, or as many of the first ones as its rule asks for. Without
+    a rule, it is flaky if some pass and some fail. A case is an error if trials without a score could decide it, if it
+    has no others, or if one missed a model call. The details are those of the first decisive trial: a failed one for a
+    failed case, the first without a score for an error.
     """
     shortfall = None
     if len(records) == 1 and case.pass_rule is None:

@@ -16,7 +16,7 @@ REPLAYED = "Model calls of the agent are replayed from `f.jsonl`, recorded 12 da
     ("mode", "fields", "sentence"),
     [
         ("replay", {}, f"{REPLAYED}."),
-        ("replay-or-live", {"live_calls": 1}, f"{REPLAYED}; not in it, and made live: 1 call."),
+        ("replay-or-live", {"live_calls": 1}, f"{REPLAYED}; made live because they are not in it: 1 call."),
         (
             "replay",
             {"recorded_at": "2026-11-21T09:59:00+00:00", "commit": None},

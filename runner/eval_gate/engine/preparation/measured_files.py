@@ -176,7 +176,7 @@ class MeasuredFiles:
                 self._bytes += state.st_size
                 if self._bytes > limits.MEASURED_BYTES:
                     raise _UnmeasuredError(path, f"is beyond the limit of {limits.MEASURED_BYTES:,} bytes")
-                with open(place, "rb", buffering=0) as stream:  # noqa: PTH123 (the same)
+                with open(place, "rb", buffering=0) as stream:  # noqa: PTH123 (as for os.stat above)
                     content = hashlib.file_digest(stream, "sha256")
             except OSError as error:
                 raise _UnmeasuredError(path, f"cannot be read: {error.strerror}") from error

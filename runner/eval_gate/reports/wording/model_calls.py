@@ -27,7 +27,7 @@ def describe_model_calls(run: RunResult) -> str | None:
     live, file = format_count(recording.live_calls, "call"), quote_in_backticks(recording.file, MAX_FILE)
     if recording.mode is CallMode.RECORD:
         return f"Model calls of the agent are live ({live}). Successful answers are recorded in {file}."
-    rest = f"; not in it, and made live: {live}" if recording.live_calls else ""
+    rest = f"; made live because they are not in it: {live}" if recording.live_calls else ""
     return f"Model calls of the agent are replayed from {file}{_describe_origin(recording, run.timestamp)}{rest}."
 
 
